@@ -1,0 +1,38 @@
+# The two commands of the README: `make quickstart` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+PIP_FLAGS ?=
+BIN := $(VENV)/bin
+EXTRAS := worker,local,flower,reports,problems,dev
+
+.DEFAULT_GOAL := help
+.PHONY: help environment quickstart test lint format bench clean
+
+help:  ## what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+environment: $(VENV)/.ready  ## the environment, pinned, in .venv
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -c constraints.txt -e '.[$(EXTRAS)]'
+	touch $@
+
+quickstart: $(VENV)/.ready  ## train a coordinator end to end: services, campaign, comparison, report
+	$(BIN)/python manage.py quickstart
+
+test: $(VENV)/.ready lint  ## every test that CI runs
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.ready  ## ruff, mypy, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.ready  ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## forget the environment; data under var/ stays
+	rm -rf $(VENV) build *.egg-info

@@ -1,0 +1,42 @@
+"""Releasing the trained coordinator: the row that serving and export read."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+import numpy.typing as npt
+
+from services.core.campaign import Campaign
+from services.core.policy.layout import Layout
+from services.storage import coordinators
+from services.storage.engine import Connection
+from services.storage.records import CampaignRecord, NewCoordinator
+
+
+def release(
+    conn: Connection,
+    epoch: int,
+    record: CampaignRecord,
+    campaign: Campaign,
+    generation: int,
+    theta: npt.NDArray[np.float64],
+    validation: float | None,
+) -> str:
+    """Insert the coordinator under the campaign's name; return that name."""
+    layout = Layout.of(len(campaign.pool), campaign.protocol.roles, campaign.hidden_size)
+    coordinators.release(
+        conn,
+        NewCoordinator(
+            campaign_id=record.id,
+            name=record.name,
+            generation=generation,
+            theta=theta,
+            layout=layout.to_json(),
+            encoder=asdict(campaign.encoder),
+            pool={"models": [{"name": model.name, "model": model.litellm_model} for model in campaign.pool]},
+            validation=validation,
+        ),
+        epoch=epoch,
+    )
+    return record.name

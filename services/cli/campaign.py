@@ -1,0 +1,191 @@
+"""Commands on campaigns: check, submit, watch, steer, take home."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from services.cli.options import AsJson, CampaignName, CampaignPath
+
+app = typer.Typer(help="Campaigns: check, submit, watch, steer, compare, take home.", no_args_is_help=True)
+
+NewName = Annotated[str | None, typer.Option("--name", help="Another name than the file's.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why; kept with the campaign.")]
+Folder = Annotated[Path, typer.Option("--out", file_okay=False, help="Folder to write; made if absent.")]
+
+
+@app.command()
+def validate(file: CampaignPath, as_json: AsJson = False) -> None:
+    """Check a campaign file and its problems. Touches no service."""
+    from services.cli import connections, render, submission
+
+    prepared = submission.prepare(file, connections.load_settings())
+    if as_json:
+        render.show_json({"name": prepared.campaign.name, "valid": True, "sha256": prepared.sha256})
+    else:
+        render.show(f"{file} is valid: campaign {prepared.campaign.name}, {prepared.sizes()}")
+
+
+@app.command()
+def plan(
+    file: CampaignPath,
+    call_seconds: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Assumed duration of a call; default that of local pools, else 5."),
+    ] = None,
+    decision_seconds: Annotated[
+        float, typer.Option(min=0.0, help="Assumed time of a decision that no cache answers, on one core.")
+    ] = 0.1,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what a campaign would take. Sizes, calls, tokens, USD and time, before anything is spent."""
+    from services.cli import connections, planning, submission
+
+    settings = connections.load_settings()
+    prepared = submission.prepare(file, settings)
+    call = planning.usual_call_seconds(prepared) if call_seconds is None else call_seconds
+    pace = planning.Pace(call, decision_seconds, settings.workers, settings.worker_slots, settings.encoder_parallel)
+    planning.show(prepared, pace, as_json=as_json)
+
+
+@app.command()
+def submit(file: CampaignPath, name: NewName = None, as_json: AsJson = False) -> None:
+    """Check a campaign file and submit it. The scheduler finds it in the database."""
+    from services.cli import connections, render, submission
+
+    settings = connections.load_settings()
+    prepared = submission.prepare(file, settings, name)
+    campaign_id = submission.submit(prepared, settings)
+    if as_json:
+        render.show_json({"id": campaign_id, "name": prepared.campaign.name, "sha256": prepared.sha256})
+        return
+    render.show(f"submitted campaign {prepared.campaign.name} (id {campaign_id}): {prepared.sizes()}")
+    render.say(f"watch it with `manage.py campaign watch {prepared.campaign.name}`")
+
+
+@app.command("list")
+def list_campaigns(as_json: AsJson = False) -> None:
+    """List all campaigns, in the order of submission."""
+    from services.cli import connections, inspection
+
+    with connections.open_database(connections.load_settings()) as database:
+        inspection.show_list(database, as_json=as_json)
+
+
+@app.command()
+def show(
+    name: CampaignName,
+    events: Annotated[int, typer.Option(min=0, help="How many of the newest events to show.")] = 15,
+    as_json: AsJson = False,
+) -> None:
+    """Show one campaign. State, budget, learning curve, calls by model and role, comparison, events."""
+    from services.cli import connections, inspection
+
+    with connections.open_database(connections.load_settings()) as database:
+        inspection.show_campaign(database, name, events, as_json=as_json)
+
+
+@app.command()
+def watch(
+    name: CampaignName,
+    interval: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks.")] = 1.0,
+) -> None:
+    """Watch a campaign until it ends. The exit status is 1 when it fails or is cancelled."""
+    from services.cli import connections, watching
+    from services.core.states import CampaignState
+
+    settings = connections.load_settings()
+    with connections.open_database(settings) as database:
+        ended = watching.watch(database, settings, name, interval=interval)
+    raise typer.Exit(0 if ended is CampaignState.COMPLETED else 1)
+
+
+@app.command()
+def pause(name: CampaignName, reason: Reason = "paused by a person") -> None:
+    """Stop a campaign for a while. No new call starts; running episodes are given back."""
+    from services.cli import connections, steering
+
+    with connections.open_database(connections.load_settings()) as database:
+        steering.pause(database, name, reason)
+
+
+@app.command()
+def resume(name: CampaignName) -> None:
+    """Let a paused campaign go on. Episodes that failed get new attempts."""
+    from services.cli import connections, steering
+
+    with connections.open_database(connections.load_settings()) as database:
+        steering.resume(database, name)
+
+
+@app.command()
+def cancel(name: CampaignName, reason: Reason = "cancelled by a person") -> None:
+    """End a campaign for good. What it has learned stays in the database."""
+    from services.cli import connections, steering
+
+    with connections.open_database(connections.load_settings()) as database:
+        steering.cancel(database, name, reason)
+
+
+@app.command()
+def budget(
+    name: CampaignName,
+    episodes: Annotated[int, typer.Option("--add-episodes", min=0, help="Episodes to add.")] = 0,
+    tokens: Annotated[int, typer.Option("--add-tokens", min=0, help="Tokens to add.")] = 0,
+    usd: Annotated[str, typer.Option("--add-usd", metavar="AMOUNT", help="USD to add, e.g. 2.50.")] = "0",
+    hours: Annotated[float, typer.Option("--add-hours", min=0.0, help="Hours of running time to add.")] = 0.0,
+) -> None:
+    """Raise the limits of a campaign. For example of one that was paused because it reached one."""
+    from services.cli import connections, steering
+
+    with connections.open_database(connections.load_settings()) as database:
+        steering.add_budget(database, name, episodes=episodes, tokens=tokens, usd=steering.amount(usd), hours=hours)
+
+
+@app.command()
+def fork(
+    name: CampaignName,
+    new_name: Annotated[str, typer.Option("--name", help="Name of the new campaign.")],
+    generation: Annotated[
+        int | None, typer.Option(min=0, help="A closed generation; default the last training one.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="Change a field of the specification; may be repeated."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a new campaign where another one stood. It begins with that generation's mean and step size."""
+    from services.cli import connections, forking, render
+
+    with connections.open_database(connections.load_settings()) as database:
+        forked = forking.fork(database, name, generation, new_name, changes or [])
+    if as_json:
+        render.show_json(forked)
+    else:
+        render.show(
+            f"submitted campaign {forked.name} (id {forked.id}), forked from {name} at generation {forked.generation}"
+        )
+
+
+@app.command()
+def export(name: CampaignName, out: Folder) -> None:
+    """Write a campaign as JSON files. Specification, generations, episodes, held-out scores, coordinator."""
+    from services.cli import connections, exporting, render
+
+    with connections.open_database(connections.load_settings()) as database:
+        for path in exporting.export(database, name, out):
+            render.show(str(path))
+
+
+@app.command()
+def report(name: CampaignName, out: Folder) -> None:
+    """Write the HTML report with its plots. The comparison on held-out problems is printed as well."""
+    from services.cli import connections, render, reporting
+
+    with connections.open_database(connections.load_settings()) as database:
+        facts = reporting.facts_of(database, name)
+    render.show(str(reporting.write(facts, out)))
+    reporting.show_comparison(facts)

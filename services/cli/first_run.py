@@ -1,0 +1,159 @@
+"""What ``quickstart`` does: weights, services, campaign, watching, comparison, report, and a clean end."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from types import FrameType
+
+from services.cli import connections, render, reporting, submission, watching
+from services.config import document
+from services.config.settings import Settings
+from services.core.campaign import EncoderSpec
+from services.core.errors import PrerequisiteMissing, TrinityError
+from services.core.states import CampaignState
+from services.local import supervisor
+from services.storage import campaigns
+from services.storage.engine import Database
+
+START_SECONDS = 180.0
+LOOK_SECONDS = 0.2
+STOPPED = watching.ENDED | {CampaignState.PAUSED}
+
+
+def run(file: Path, settings: Settings, *, keep: bool) -> int:
+    """Return the exit status: 0 when the campaign completed and its report is written, else 1."""
+    began = time.monotonic()
+    prepared = submission.prepare(file, settings)
+    obtain_weights(prepared.campaign.encoder, settings)
+    with terminable(), running_services(settings, keep=keep) as services:
+        with connections.open_database(settings) as database:
+            prepared = renamed(prepared, free_name(database, prepared.campaign.name))
+            submission.submit(prepared, settings)
+            name = prepared.campaign.name
+            render.say(f"submitted campaign {name}: {prepared.sizes()}")
+            ended = watching.watch(database, settings, name, interval=1.0, stop_at=STOPPED, alive=services.require)
+            facts = reporting.facts_of(database, name)
+        reporting.show_comparison(facts)
+        page = reporting.write(facts, settings.var_dir / "reports" / name)
+    render.show(f"\nreport: {page}")
+    render.say(f"{name} is {ended} after {render.duration(time.monotonic() - began)}")
+    return 0 if ended is CampaignState.COMPLETED else 1
+
+
+def obtain_weights(encoder: EncoderSpec, settings: Settings) -> None:
+    """Make the encoder's files ready in a process of its own: this one never loads a model.
+
+    Raises:
+        PrerequisiteMissing: they cannot be had; the process has said why.
+    """
+    render.say(f"encoder {encoder.model}")
+    argv = [sys.executable, "-m", "services.encoder", encoder.model, "--model-dir", str(settings.models_folder())]
+    if encoder.revision is not None:
+        argv += ["--revision", encoder.revision]
+    if subprocess.run(argv, stdout=subprocess.DEVNULL, check=False).returncode != 0:
+        raise PrerequisiteMissing(f"the encoder {encoder.model} is not ready", "cure what the line above names")
+
+
+class Services:
+    """The running ``manage.py up``; None as process when somebody else started it."""
+
+    def __init__(self, process: subprocess.Popen[bytes] | None, log: Path) -> None:
+        self._process = process
+        self._log = log
+
+    def require(self) -> None:
+        """Raise TrinityError if the services that were started here have gone."""
+        if self._process is not None and self._process.poll() is not None:
+            raise TrinityError(f"`manage.py up` ended with status {self._process.returncode}; {last_words(self._log)}")
+
+    def stop(self, settings: Settings) -> None:
+        if self._process is not None:
+            render.say("stopping the services")
+            supervisor.ask_to_stop(settings.var_dir)
+            self._process.wait()
+
+
+@contextmanager
+def running_services(settings: Settings, *, keep: bool) -> Iterator[Services]:
+    """Use the services that run on this folder, or start them and stop them at the end unless they shall be kept."""
+    log = settings.var_dir / "log" / "up.log"
+    if supervisor.status(settings.var_dir) is not None:
+        render.say("the services run already")
+        services = Services(None, log)
+    else:
+        services = Services(start(log), log)
+    try:
+        wait_until_ready(services, settings)
+        yield services
+    finally:
+        if keep:
+            render.say("the services go on; `manage.py down` stops them")
+        else:
+            services.stop(settings)
+
+
+def start(log: Path) -> subprocess.Popen[bytes]:
+    """Start ``manage.py up`` in a session of its own, so that a Ctrl-C here reaches it in our order only."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    render.say(f"starting the services (log: {log})")
+    with log.open("wb") as output:
+        argv = [sys.executable, "-m", "services.cli", "up"]
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+
+
+def wait_until_ready(services: Services, settings: Settings) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        services.require()
+        status = supervisor.status(settings.var_dir)
+        if status is not None and status.ready:
+            render.say(f"running: {', '.join(status.processes)}")
+            return
+        if time.monotonic() > deadline:
+            raise PrerequisiteMissing(f"the services were not up within {START_SECONDS:.0f} s", "look into var/log")
+        time.sleep(LOOK_SECONDS)
+
+
+def last_words(log: Path) -> str:
+    """Return the last line of a log, which is its error's sentence."""
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"{log} is empty"
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM and a closed terminal unwind like Ctrl-C, so that the services are stopped."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def free_name(database: Database, wanted: str) -> str:
+    """Return the name, or with the first free number behind it."""
+    with database.transaction() as conn:
+        used = {record.name for record in campaigns.list_all(conn)}
+    candidates = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
+    return next(name for name in candidates if name not in used)
+
+
+def renamed(prepared: submission.Prepared, name: str) -> submission.Prepared:
+    if name == prepared.campaign.name:
+        return prepared
+    spec = {**prepared.spec, "campaign": {**prepared.spec["campaign"], "name": name}}
+    campaign = replace(prepared.campaign, name=name)
+    return replace(prepared, campaign=campaign, spec=spec, sha256=document.sha256(spec))

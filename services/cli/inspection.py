@@ -1,0 +1,238 @@
+"""``campaign list`` and ``campaign show``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from services.cli import render, reporting
+from services.config import document
+from services.core.campaign import Campaign
+from services.core.states import AttemptOutcome
+from services.storage import campaigns, coordinators, events, ledger, overview
+from services.storage.engine import Connection, Database
+from services.storage.records import (
+    CallTotals,
+    CampaignRecord,
+    CampaignRow,
+    CoordinatorRecord,
+    CurvePoint,
+    EvaluationRow,
+    EventRecord,
+    Progress,
+)
+
+
+def show_list(database: Database, *, as_json: bool) -> None:
+    with database.transaction() as conn:
+        rows = overview.campaign_rows(conn)
+    if as_json:
+        render.show_json(rows)
+        return
+    columns = ("name", "state", "generation", "episodes", "spent", "submitted", "reason")
+    render.show_table(columns, [list_row(row) for row in rows])
+
+
+def list_row(row: CampaignRow) -> tuple[object, ...]:
+    done = f"{row.episodes_scored:,} of {row.episode_budget:,}"
+    spent, since = render.usd(row.usd_charged), render.moment(row.created_at)
+    return (row.name, row.state, row.generation, done, spent, since, row.stop_reason)
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Everything that ``show`` prints, read in one transaction."""
+
+    record: CampaignRecord
+    campaign: Campaign
+    progress: Progress
+    curve: list[CurvePoint]
+    totals: list[CallTotals]
+    evaluation: list[EvaluationRow]
+    coordinator: CoordinatorRecord | None
+    events: list[EventRecord]
+
+
+def read(conn: Connection, name: str, events_limit: int) -> Overview:
+    record = campaigns.by_name(conn, name)
+    return Overview(
+        record=record,
+        campaign=document.from_json(record.spec),
+        progress=overview.progress(conn, record.id),
+        curve=overview.learning_curve(conn, record.id),
+        totals=ledger.totals(conn, record.id),
+        evaluation=overview.evaluation(conn, record.id),
+        coordinator=coordinators.of_campaign(conn, record.id),
+        events=events.history(conn, record.id, events_limit) if events_limit else [],
+    )
+
+
+def show_campaign(database: Database, name: str, events_limit: int, *, as_json: bool) -> None:
+    """Print one campaign, all figures of the same moment."""
+    with database.transaction() as conn:
+        found = read(conn, name, events_limit)
+    facts = reporting.facts_from(found.campaign, found.record, found.curve, found.totals, found.evaluation)
+    if as_json:
+        render.show_json(as_document(found, reporting.comparison_document(facts)))
+        return
+    show_head(found)
+    show_spend(found.record)
+    show_curve(found.campaign, found.curve)
+    show_totals(found.totals)
+    reporting.show_comparison(facts)
+    show_events(found.events)
+
+
+def as_document(found: Overview, comparison: object) -> Mapping[str, Any]:
+    coordinator = found.coordinator
+    released = coordinator and {"id": coordinator.id, "name": coordinator.name, "generation": coordinator.generation}
+    return {
+        "campaign": found.record,
+        "progress": {
+            "generation": found.progress.generation,
+            "kind": found.progress.generation_kind,
+            "state": found.progress.generation_state,
+            "episodes": found.progress.episodes,
+            "failures": found.progress.failures,
+        },
+        "learning_curve": found.curve,
+        "calls": found.totals,
+        "comparison": comparison,
+        "coordinator": released,
+        "events": found.events,
+    }
+
+
+def show_head(found: Overview) -> None:
+    record, campaign, progress = found.record, found.campaign, found.progress
+    reason = f", {record.stop_reason}" if record.stop_reason else ""
+    render.show(f"campaign {record.name} (id {record.id}): {record.state}{reason}")
+    lines = [
+        ("pool", ", ".join(model.name for model in campaign.pool)),
+        ("encoder", f"{campaign.encoder.model}, {campaign.encoder.position} position"),
+        ("protocol", f"{', '.join(campaign.protocol.roles)}; at most {campaign.protocol.max_turns} turns"),
+        ("search", search_text(record.dimension, campaign)),
+        ("seed", f"{record.seed}; specification {record.spec_sha256[:12]}; {record.versions.get('search', '-')}"),
+        ("submitted", render.moment(record.created_at)),
+        ("running", render.duration(record.running_seconds)),
+        ("generation", generation_line(progress)),
+    ]
+    if record.forked_from is not None:
+        lines.append(
+            ("forked from", f"campaign {record.forked_from.campaign_id}, generation {record.forked_from.generation}")
+        )
+    if found.coordinator is not None:
+        lines.append(
+            ("coordinator", f"{found.coordinator.name}, the mean of generation {found.coordinator.generation}")
+        )
+    for heading, text in lines:
+        render.show(f"  {heading:<12}{render.printable(text)}")
+
+
+def search_text(dimension: int, campaign: Campaign) -> str:
+    search = campaign.search
+    sizes = f"dimension {dimension:,}, population {search.population}, {search.replicates} replicates"
+    return f"{sizes}, {search.generations} generations, sigma {search.sigma0:g}, {search.minibatch} minibatch"
+
+
+def generation_line(progress: Progress) -> str:
+    """Return where the newest generation stands, failed attempts by kind included."""
+    if progress.generation is None:
+        return "none yet"
+    failures = "".join(f", {number} x {kind}" for kind, number in sorted(progress.failures.items()))
+    counts = f"{progress.done} of {progress.total} episodes scored"
+    return f"{progress.generation} ({progress.generation_kind}), {progress.generation_state}, {counts}{failures}"
+
+
+def show_spend(record: CampaignRecord) -> None:
+    spend, limits = record.spend, record.budget
+    render.show("\nbudget")
+    hours = limits.wall_clock_seconds
+    rows: list[tuple[object, ...]] = [
+        ("episodes", None, render.count(spend.episodes_reserved), render.count(limits.episodes)),
+        (
+            "tokens",
+            render.count(spend.tokens_charged),
+            render.count(spend.tokens_reserved),
+            render.count(limits.tokens),
+        ),
+        ("USD", render.usd(spend.usd_charged), render.usd(spend.usd_reserved), render.usd(limits.usd)),
+        (
+            "running time",
+            render.duration(record.running_seconds),
+            None,
+            None if hours is None else render.duration(hours),
+        ),
+    ]
+    render.show_table(("", "spent", "reserved", "limit"), rows, indent=2)
+    if spend.tokens_overrun or spend.usd_overrun:
+        overrun = f"{render.count(spend.tokens_overrun)} tokens and {render.usd(spend.usd_overrun)}"
+        render.show(f"  providers billed {overrun} more than was reserved for the calls")
+
+
+def show_curve(campaign: Campaign, curve: Sequence[CurvePoint]) -> None:
+    if not curve:
+        return
+    render.show("\nlearning curve (mean and best reward over the candidates; validation is the mean's own)")
+    names = [model.name for model in campaign.pool]
+    rows = [
+        (
+            point.generation,
+            render.figure(point.mean_fitness),
+            render.figure(point.best_fitness),
+            render.figure(point.validation),
+            f"{point.sigma:.3g}",
+            render.figure(point.mean_turns, 2),
+            shares((names[index], part) for index, part in sorted(point.agent_share.items())),
+            shares((role.value, part) for role, part in point.role_share.items()),
+            render.usd(point.usd),
+        )
+        for point in curve
+    ]
+    columns = ("gen", "mean", "best", "validation", "sigma", "turns", "models chosen", "roles chosen", "spent")
+    render.show_table(columns, rows, indent=2)
+
+
+def shares(parts: Iterable[tuple[str, float]]) -> str:
+    return " ".join(f"{name} {render.share(part)}" for name, part in parts) or render.MISSING
+
+
+def show_totals(totals: Sequence[CallTotals]) -> None:
+    """Print calls by model and role; those of attempts that did not count stand apart."""
+    counted = [item for item in totals if item.outcome in (AttemptOutcome.DONE, AttemptOutcome.RUNNING)]
+    repeated = [item for item in totals if item not in counted]
+    for heading, items in (
+        ("calls", counted),
+        ("calls of attempts that did not count (failed, lost, given back)", repeated),
+    ):
+        if items:
+            render.show(f"\n{heading}")
+            render.show_table(("model", "role", "attempt", "calls", "errors", "tokens", "USD"), [*map(total_row, items),
+                              sum_row(items)], indent=2)  # fmt: skip
+
+
+def total_row(item: CallTotals) -> tuple[object, ...]:
+    figures = (render.count(item.calls), render.count(item.errors), render.count(item.tokens), render.usd(item.usd))
+    return (item.model, item.role, item.outcome, *figures)
+
+
+def sum_row(items: Sequence[CallTotals]) -> tuple[object, ...]:
+    calls, errors, tokens = (sum(getattr(item, name) for item in items) for name in ("calls", "errors", "tokens"))
+    usd = sum((item.usd for item in items), Decimal(0))
+    return ("all", "", "", render.count(calls), render.count(errors), render.count(tokens), render.usd(usd))
+
+
+def show_events(found: Sequence[EventRecord]) -> None:
+    if not found:
+        return
+    render.show("\nnewest events")
+    rows = [(render.moment(event.created_at), event.type, event_text(event)) for event in reversed(found)]
+    render.show_table(("time", "event", "what"), rows, indent=2)
+
+
+def event_text(event: EventRecord) -> str:
+    """Return the payload as ``key value`` pairs, and how often handling it failed."""
+    parts = [f"{key} {value}" for key, value in event.payload.items()]
+    return ", ".join([*parts, f"{event.failures} failed tries"] if event.failures else parts)

@@ -1,0 +1,154 @@
+"""From a campaign file to a row in the database, checking everything that can be checked before anything is written."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from services.benchmarks.registry import load as load_problems
+from services.benchmarks.registry import require_sizes
+from services.cli import connections
+from services.config import campaign as campaign_file
+from services.config import document
+from services.config.pool_file import load as load_pool
+from services.config.pool_file import require_local_models
+from services.config.settings import LOCAL_PREFIX, Settings
+from services.core.campaign import Campaign, EncoderSpec
+from services.core.errors import SpecError
+from services.core.ids import CampaignId
+from services.core.ledger.plan import Plan, plan_of
+from services.core.local_pool import LocalPool
+from services.core.optimiser.sep_cma_es import library_version
+from services.core.problem import Problem, Split
+from services.core.scoring.scorer import check_reference
+from services.storage import campaigns
+from services.storage.records import Fork, NewCampaign
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+# Known here so that submitting needs no client of the model hub.
+HIDDEN_SIZES = {"smollm2-135m-instruct": 576, "Qwen/Qwen3-0.6B": 1024}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A campaign that passed every check that needs no service."""
+
+    campaign: Campaign
+    problems: Mapping[Split, list[Problem]]
+    plan: Plan
+    spec: Mapping[str, Any]
+    sha256: str
+    pools: Mapping[str, LocalPool]
+
+    def sizes(self) -> str:
+        """Return the figures that people ask for first."""
+        splits = " + ".join(f"{len(self.problems[split]):,} {split}" for split in Split)
+        plan = self.plan
+        return (
+            f"dimension {plan.dimension:,}, population {plan.population}, {plan.episodes:,} episodes, {splits} problems"
+        )
+
+
+def prepare(path: Path, settings: Settings, name: str | None = None) -> Prepared:
+    """Read and check a campaign file.
+
+    Args:
+        path: the file.
+        settings: where data and local pools lie.
+        name: replaces the file's own name.
+
+    Raises:
+        SpecError, UnknownPrice, Unscorable: the file, its problems or its local pools are wrong; says where.
+        PrerequisiteMissing: the encoder's size cannot be found out.
+    """
+    file = campaign_file.load(path, connections.variables(settings))
+    campaign = campaign_file.resolve(file, hidden_size(EncoderSpec(**vars(file.encoder))))
+    if name is not None:
+        campaign = replace(campaign, name=campaign_name(name))
+    pools = local_pools(campaign, settings)
+    source = campaign_file.problem_source(file)
+    problems = load_problems(source, [model.name for model in campaign.pool])
+    require_sizes(campaign, problems)
+    for problem in (problem for split in problems.values() for problem in split):
+        check_reference(problem)
+    spec = document.to_json(campaign, source)
+    plan = plan_of(campaign, question_bytes(problems))
+    return Prepared(campaign, problems, plan, spec, document.sha256(spec), pools)
+
+
+def campaign_name(name: str) -> str:
+    """Return a name given on the command line if a campaign file could carry it, else raise SpecError."""
+    if not NAME.fullmatch(name):
+        raise SpecError(
+            "--name", name, "at most 64 of a-z, 0-9, dot, dash and underscore, beginning with a letter or digit"
+        )
+    return name
+
+
+def hidden_size(encoder: EncoderSpec) -> int:
+    """Return the length of the encoder's states, asking the model hub only for models that are not known here."""
+    if encoder.model in HIDDEN_SIZES and encoder.revision is None:
+        return HIDDEN_SIZES[encoder.model]
+    from services.encoder import catalogue
+
+    return catalogue.hidden_size(encoder.model, encoder.revision)
+
+
+def question_bytes(problems: Mapping[Split, list[Problem]]) -> list[int]:
+    return [len(problem.question.encode("utf-8", "surrogatepass")) for split in problems.values() for problem in split]
+
+
+def local_pools(campaign: Campaign, settings: Settings) -> dict[str, LocalPool]:
+    """Return the local pools that the campaign names, held against it, if their files lie on this machine."""
+    addresses = [model.base_url or "" for model in campaign.pool]
+    wanted = {url.removeprefix(LOCAL_PREFIX) for url in addresses if url.startswith(LOCAL_PREFIX)}
+    if not wanted or not settings.local_pool_dir.is_dir():
+        return {}
+    files = {path.stem: path for path in sorted(settings.local_pool_dir.glob("*.yaml"))}
+    read = partial(load_pool, variables=connections.variables(settings))
+    pools = {name: read(files[name]) for name in sorted(wanted & set(files))}
+    require_local_models(campaign, pools)
+    return pools
+
+
+def submit(prepared: Prepared, settings: Settings) -> CampaignId:
+    """Insert the campaign once database and broker answer; nothing is written otherwise.
+
+    Raises:
+        PrerequisiteMissing: database, its schema or the broker.
+        SpecError: the name is used.
+    """
+    opened = connections.open_database(settings), connections.open_queues(settings)
+    with opened[0] as database, opened[1], database.transaction() as conn:
+        return campaigns.insert(conn, new_campaign(prepared), prepared.problems)
+
+
+def new_campaign(prepared: Prepared, forked_from: Fork | None = None) -> NewCampaign:
+    campaign = prepared.campaign
+    return NewCampaign(
+        name=campaign.name,
+        spec=prepared.spec,
+        spec_sha256=prepared.sha256,
+        seed=campaign.seed,
+        dimension=prepared.plan.dimension,
+        versions=versions(),
+        budget=campaign.budget,
+        max_attempts=campaign.max_attempts,
+        forked_from=forked_from,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return what the result depends on beside the specification; ``search`` is held against every replay."""
+    return {
+        "search": library_version(),
+        "product": metadata.version("trinity-coordinator"),
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,1 @@
+"""Environment settings and campaign files, checked once at the edge."""

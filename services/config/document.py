@@ -1,0 +1,122 @@
+"""A resolved campaign as a JSON document, the form in which the database keeps it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from services.config.fields import Section
+from services.config.messages import wanted_of
+from services.config.sections import EvaluationSection, ProtocolSection, SearchSection, ValidationSection
+from services.config.yaml_reader import ABSENT, Key
+from services.core.campaign import Campaign
+from services.core.errors import SpecError
+from services.core.problem_source import ProblemSource
+
+VERSION = 1
+
+# The sections whose fields are the same in the file and in the record.
+LIMITED_SECTIONS: Mapping[str, type[Section]] = {
+    "protocol": ProtocolSection,
+    "search": SearchSection,
+    "validation": ValidationSection,
+    "evaluation": EvaluationSection,
+}
+
+
+def to_json(campaign: Campaign, problems: ProblemSource | None = None) -> dict[str, Any]:
+    """Return a document of plain JSON values; amounts of money are strings, so that no digit is lost."""
+    return {
+        "version": VERSION,
+        "campaign": _campaigns().dump_python(campaign, mode="json"),
+        "problems": None if problems is None else _sources().dump_python(problems, mode="json"),
+    }
+
+
+def from_json(document: Mapping[str, Any]) -> Campaign:
+    """Return the campaign of a document written by ``to_json``, equal in every field.
+
+    Raises:
+        SpecError: another version, or a document that would not be written the same way again.
+    """
+    _require_version(document)
+    campaign: Campaign = _read(_campaigns(), document, "campaign")
+    _require_limits(document["campaign"])
+    return campaign
+
+
+def problems_from_json(document: Mapping[str, Any]) -> ProblemSource | None:
+    """Return where the problems came from, or None when the document does not say. Raises as ``from_json`` does."""
+    _require_version(document)
+    return None if document.get("problems") is None else _read(_sources(), document, "problems")
+
+
+def sha256(document: Mapping[str, Any]) -> str:
+    """Return the hash of the document's canonical text (sorted keys, no white space)."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+# Built at the first use: pydantic's schema work is not for import time.
+@cache
+def _campaigns() -> TypeAdapter[Campaign]:
+    return TypeAdapter(Campaign)
+
+
+@cache
+def _sources() -> TypeAdapter[ProblemSource]:
+    return TypeAdapter(ProblemSource)
+
+
+def _require_version(document: Mapping[str, Any]) -> None:
+    if document.get("version") != VERSION:
+        raise SpecError("version", document.get("version"), f"a campaign document of version {VERSION}")
+
+
+def _read(adapter: TypeAdapter[Any], document: Mapping[str, Any], part: str) -> Any:
+    try:
+        value = adapter.validate_python(document[part])
+    except KeyError as error:
+        raise SpecError(part, ABSENT, "a campaign document with this part") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise SpecError(_dotted(first["loc"]) or part, first["input"], wanted_of(first)) from error
+    # Dataclasses ignore unknown keys and coerce quietly; what does not come out again was not ours.
+    difference = _difference(document[part], adapter.dump_python(value, mode="json"), ())
+    if difference is not None:
+        raise SpecError(_dotted(difference[0]) or part, difference[1], difference[2])
+    return value
+
+
+def _require_limits(document: Mapping[str, Any]) -> None:
+    """Hold the document to the same limits as a file: ``campaign fork --set`` changes it field by field."""
+    for name, section in LIMITED_SECTIONS.items():
+        try:
+            section.model_validate(document[name])
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise SpecError(_dotted((name, *first["loc"])), first["input"], wanted_of(first)) from None
+
+
+def _difference(given: Any, written: Any, path: tuple[Key, ...]) -> tuple[tuple[Key, ...], object, str] | None:
+    if isinstance(given, Mapping) and isinstance(written, Mapping):
+        for key in [*given, *written]:
+            if key not in written:
+                return path, key, f"one of the keys {', '.join(sorted(written))}"
+            found = _difference(given.get(key, ABSENT), written[key], (*path, key))
+            if found is not None:
+                return found
+        return None
+    if isinstance(given, list) and isinstance(written, list) and len(given) == len(written):
+        pairs = enumerate(zip(given, written, strict=True))
+        return next((d for i, (a, b) in pairs if (d := _difference(a, b, (*path, i))) is not None), None)
+    same = given == written and isinstance(given, bool) == isinstance(written, bool)
+    return None if same else (path, given, repr(written))
+
+
+def _dotted(path: Iterable[Key]) -> str:
+    return ".".join(str(part) for part in path)

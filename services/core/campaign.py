@@ -1,0 +1,130 @@
+"""A campaign as the rules see it: plain frozen records, every default already filled in.
+
+The file people write, its checks and its defaults live in ``services.config``; nothing here knows YAML.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from services.core.ledger.price import Price
+from services.core.protocol.roles import ROLE_ORDER, Role
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """One pool model. Its place in the pool is its agent index (paper, Fig. 15).
+
+    Attributes:
+        name: the campaign's own name for it, unique in the pool.
+        litellm_model: provider/model as litellm spells it, e.g. ``openai/gpt-5``.
+        base_url: OpenAI-compatible address; None for the provider's own; ``local:NAME`` for a pool of ``manage.py pool serve``.
+        api_key_env: name of the environment variable with the key, or None. Never the key itself.
+        price: USD per million tokens.
+        options: extra decoding options passed on, e.g. ``{"reasoning_effort": "minimal"}``.
+    """
+
+    name: str
+    litellm_model: str
+    price: Price
+    base_url: str | None = None
+    api_key_env: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EncoderSpec:
+    """The small language model that reads the conversation.
+
+    Attributes:
+        model: ``smollm2-135m-instruct`` (bundled by hash), a hub name such as ``Qwen/Qwen3-0.6B``, or a local folder.
+        revision: hub revision, or None.
+        position: ``penultimate`` (index -2, the paper's) or ``last`` (-1, its ablation).
+        max_tokens: longest text that is read; longer conversations are cut by a stated rule.
+        item_tokens: longest part of one transcript item that the encoder reads (head and tail are kept).
+    """
+
+    model: str
+    revision: str | None = None
+    position: str = "penultimate"
+    max_tokens: int = 4096
+    item_tokens: int = 512
+
+
+class VerifierWithoutAnswer(StrEnum):
+    """What a Verifier chosen before any Worker does (trinity.md 4.2)."""
+
+    COUNT_AS_REVISE = "count_as_revise"
+    END_ZERO = "end_zero"
+    FORCE_WORKER = "force_worker"
+
+
+@dataclass(frozen=True)
+class ProtocolSpec:
+    """The tri-role protocol (paper, section 3.2)."""
+
+    roles: tuple[Role, ...] = ROLE_ORDER
+    max_turns: int = 5
+    max_output_tokens: int = 4096
+    temperature: float = 0.1
+    thinker_sets_role: bool = True
+    verifier_without_answer: VerifierWithoutAnswer = VerifierWithoutAnswer.COUNT_AS_REVISE
+    call_timeout_seconds: float = 120.0
+    episode_timeout_seconds: float = 900.0
+
+
+@dataclass(frozen=True)
+class SearchSpec:
+    """sep-CMA-ES (paper, section 3.3). ``population`` is already resolved, by default ceil(4 + 3 ln n)."""
+
+    population: int
+    replicates: int
+    generations: int
+    sigma0: float
+    minibatch: str = "common"  # or "fresh": own problems per candidate, as the authors' code
+
+
+@dataclass(frozen=True)
+class ValidationSpec:
+    """The mean is scored on ``problems`` validation problems every ``every`` generations; 0 problems switches it off."""
+
+    every: int
+    problems: int
+
+
+@dataclass(frozen=True)
+class EvaluationSpec:
+    """Held-out comparison after the search; 0 problems switches it off. ``baselines``: ``single``, ``random``."""
+
+    problems: int
+    baselines: tuple[str, ...] = ("single", "random")
+
+
+@dataclass(frozen=True)
+class BudgetLimits:
+    """Hard limits; None means unlimited. Episodes are limited always."""
+
+    episodes: int
+    tokens: int | None = None
+    usd: Decimal | None = None
+    wall_clock_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A resolved campaign specification."""
+
+    name: str
+    seed: int
+    pool: tuple[ModelSpec, ...]
+    encoder: EncoderSpec
+    hidden_size: int
+    protocol: ProtocolSpec
+    search: SearchSpec
+    validation: ValidationSpec
+    evaluation: EvaluationSpec
+    budget: BudgetLimits
+    max_attempts: int = 5

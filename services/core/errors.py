@@ -1,0 +1,191 @@
+"""Every error the product raises on purpose.
+
+::
+
+    TrinityError
+    +- SpecError            a campaign or pool file asks for something wrong
+    +- IllegalTransition    a state machine was asked for a step it does not have
+    +- BudgetExhausted      a reservation does not fit under a limit
+    +- LayoutMismatch       a parameter vector does not fit its layout
+    +- LeaseLost            this worker no longer owns the attempt it is working on
+    +- AttemptInterrupted   the worker is stopping, or its campaign is no longer running
+    +- LeadershipLost       another scheduler took office; this one may write nothing
+    +- ReplayMismatch       replaying the search did not meet a stored checksum
+    +- PoolError            a model call failed
+    |  +- TransientPoolError    RateLimited, ProviderUnavailable, CallTimedOut: worth another try
+    |  +- PermanentPoolError    AuthenticationFailed, UnknownModel, ContextTooLong, ContentRefused, BadReply
+    +- UnknownPrice         a model without a price, found before anything is spent
+    +- Unscorable           a problem whose answer cannot be judged; never a reward
+    +- PrerequisiteMissing  something outside is absent; carries the command that provides it
+       +- DatabaseUnavailable   the database cannot be reached or is too busy; the same step may work later
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+
+class TrinityError(Exception):
+    """Base of all errors raised on purpose; the command line prints it as one sentence."""
+
+
+class SpecError(TrinityError):
+    """A file written by a person is wrong.
+
+    Args:
+        path: where, as a dotted field path or a file name with a line number.
+        got: the offending value, shown as is.
+        wanted: what would have been accepted, as a phrase.
+    """
+
+    def __init__(self, path: str, got: object, wanted: str) -> None:
+        super().__init__(f"{path}: got {got!r}, wanted {wanted}")
+        self.path = path
+        self.got = got
+        self.wanted = wanted
+
+
+class IllegalTransition(TrinityError):
+    """A state machine has no step from where it is to where it was asked to go."""
+
+    def __init__(self, entity: str, source: str, target: str, hint: str = "") -> None:
+        super().__init__(f"{entity} is {source} and cannot become {target}{hint and '; ' + hint}")
+        self.entity = entity
+        self.source = source
+        self.target = target
+
+
+class BudgetExhausted(TrinityError):
+    """A reservation does not fit: limit < charged + reserved + wanted."""
+
+    def __init__(
+        self,
+        scope: str,
+        limit: Decimal | int,
+        charged: Decimal | int,
+        reserved: Decimal | int,
+        wanted: Decimal | int,
+    ) -> None:
+        super().__init__(
+            f"budget of {scope} exhausted: limit {limit}, charged {charged}, reserved {reserved}, "
+            f"and the next step may need {wanted}"
+        )
+        self.scope = scope
+        self.limit = limit
+        self.charged = charged
+        self.reserved = reserved
+        self.wanted = wanted
+
+
+class LayoutMismatch(TrinityError):
+    """A parameter vector has another size than its layout; lists the layout block by block."""
+
+    def __init__(self, expected: dict[str, int], actual: int) -> None:
+        blocks = " + ".join(f"{name} {size}" for name, size in expected.items())
+        super().__init__(f"theta has {actual} entries, its layout wants {sum(expected.values())} ({blocks})")
+        self.expected = expected
+        self.actual = actual
+
+
+class LeaseLost(TrinityError):
+    """The attempt belongs to somebody else by now; whatever it computed is not counted."""
+
+    def __init__(self, episode: int, attempt: int) -> None:
+        super().__init__(f"episode {episode} attempt {attempt} is no longer leased to this worker")
+        self.episode = episode
+        self.attempt = attempt
+
+
+class AttemptInterrupted(TrinityError):
+    """The attempt ends without a verdict because the worker stops or the campaign does not run."""
+
+
+class LeadershipLost(TrinityError):
+    """Another scheduler took office since; whatever this one was about to write is void."""
+
+    def __init__(self, epoch: int, current: int) -> None:
+        super().__init__(f"this scheduler led in epoch {epoch}, but epoch {current} has begun; it must stop writing")
+        self.epoch = epoch
+        self.current = current
+
+
+class ReplayMismatch(TrinityError):
+    """Rebuilding the search from its stored fitness vectors led somewhere else than it did before."""
+
+
+class PoolError(TrinityError):
+    """A model call failed. ``billed_unknown`` tells that the provider may have charged for it."""
+
+    def __init__(self, message: str, *, billed_unknown: bool = False) -> None:
+        super().__init__(message)
+        self.billed_unknown = billed_unknown
+
+
+class TransientPoolError(PoolError):
+    """The same call may succeed later."""
+
+
+class RateLimited(TransientPoolError):
+    """The provider asked to slow down."""
+
+    def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class ProviderUnavailable(TransientPoolError):
+    """The provider could not be reached or answered with a server error."""
+
+
+class CallTimedOut(TransientPoolError):
+    """No complete reply before the call's deadline."""
+
+
+class PermanentPoolError(PoolError):
+    """The same call will fail again."""
+
+
+class AuthenticationFailed(PermanentPoolError):
+    """The provider refused the key."""
+
+
+class UnknownModel(PermanentPoolError):
+    """The provider does not know the model."""
+
+
+class ContextTooLong(PermanentPoolError):
+    """The conversation does not fit the model's window."""
+
+
+class ContentRefused(PermanentPoolError):
+    """The provider's filter refused the request or the reply."""
+
+
+class BadReply(PermanentPoolError):
+    """The provider answered something that is not a chat completion, or refused the request as malformed."""
+
+
+class UnknownPrice(TrinityError):
+    """A pool model has no price, so no budget could be kept."""
+
+
+class Unscorable(TrinityError):
+    """The problem's answer cannot be judged. It is a failure, never a reward of 0."""
+
+    def __init__(self, problem: str, reason: str) -> None:
+        super().__init__(f"problem {problem} cannot be scored: {reason}")
+        self.problem = problem
+        self.reason = reason
+
+
+class PrerequisiteMissing(TrinityError):
+    """Something outside the product is absent; ``cure`` is the command or setting that provides it."""
+
+    def __init__(self, what: str, cure: str) -> None:
+        super().__init__(f"{what}; {cure}")
+        self.what = what
+        self.cure = cure
+
+
+class DatabaseUnavailable(PrerequisiteMissing):
+    """The database cannot be reached, went away, or did not grant a lock in time. Nothing of the step was written."""

@@ -1,0 +1,124 @@
+"""What a campaign will cost at most and roughly, before it spends anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from services.core.campaign import Campaign, ProtocolSpec
+from services.core.ledger.budget import bound_usage
+from services.core.ledger.price import Price
+from services.core.ledger.usage import Usage
+from services.core.minibatch import validates
+from services.core.policy.layout import Layout
+from services.core.protocol.episode import single_turn
+from services.core.protocol.prompts import messages_for
+from services.core.protocol.transcript import Transcript
+
+# Assumptions of the expected figures, good to a factor of about two: replies of a paragraph, four bytes to a token.
+TYPICAL_OUTPUT_TOKENS = 200
+BYTES_PER_TOKEN = 4
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Figures of a campaign as specified.
+
+    ``largest_*`` hold if every episode uses all its turns, every reply its whole token limit (at four bytes a token)
+    and every call the dearest model. ``expected_*`` assume uniform models, the middle of the possible turns and short
+    replies. Attempts that have to be repeated come on top; the budget's limits bound them.
+    """
+
+    dimension: int
+    population: int
+    training_episodes: int
+    validation_episodes: int
+    evaluation_episodes: int
+    largest_calls: int
+    largest_tokens: int
+    largest_usd: Decimal
+    expected_calls: int
+    expected_tokens: int
+    expected_usd: Decimal
+
+    @property
+    def episodes(self) -> int:
+        return self.training_episodes + self.validation_episodes + self.evaluation_episodes
+
+
+def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
+    """Return the plan of a campaign.
+
+    Args:
+        campaign: the resolved specification.
+        question_bytes: UTF-8 length of each question it may use; the longest and the mean are looked at.
+    """
+    training = campaign.search.population * campaign.search.replicates * campaign.search.generations
+    validation = _validation_episodes(campaign)
+    coordinated, single = _evaluation_episodes(campaign)
+    several = training + validation + coordinated
+    longest = max(question_bytes, default=0)
+    mean = sum(question_bytes) // max(1, len(question_bytes))
+    turns = campaign.protocol.max_turns
+    largest = [_episode(campaign.protocol, longest, turns, campaign.protocol.max_output_tokens, bytes_per_token=1)]
+    largest.append(_episode(single_turn(campaign.protocol), longest, 1, campaign.protocol.max_output_tokens, 1))
+    output = min(TYPICAL_OUTPUT_TOKENS, campaign.protocol.max_output_tokens)
+    usual = [_episode(campaign.protocol, mean, (turns + 1) // 2, output, BYTES_PER_TOKEN)]
+    usual.append(_episode(single_turn(campaign.protocol), mean, 1, output, BYTES_PER_TOKEN))
+    prices = [model.price for model in campaign.pool]
+    most = _total(largest[0], several, largest[1], single)
+    some = _total(usual[0], several, usual[1], single)
+    return Plan(
+        dimension=Layout.of(len(campaign.pool), campaign.protocol.roles, campaign.hidden_size).size,
+        population=campaign.search.population,
+        training_episodes=training,
+        validation_episodes=validation,
+        evaluation_episodes=coordinated + single,
+        largest_calls=several * turns + single,
+        largest_tokens=most.total,
+        largest_usd=max(price.cost(most) for price in prices),
+        expected_calls=several * ((turns + 1) // 2) + single,
+        expected_tokens=some.total,
+        expected_usd=_mean_cost(prices, some),
+    )
+
+
+def _validation_episodes(campaign: Campaign) -> int:
+    if not campaign.validation.problems:
+        return 0
+    rounds = sum(validates(number, campaign.validation.every) for number in range(campaign.search.generations))
+    return rounds * campaign.validation.problems
+
+
+def _evaluation_episodes(campaign: Campaign) -> tuple[int, int]:
+    """Return the episodes of the coordinator and of chance, and those of single models."""
+    baselines = campaign.evaluation.baselines
+    coordinated = 1 + ("random" in baselines)
+    single = len(campaign.pool) if "single" in baselines else 0
+    return coordinated * campaign.evaluation.problems, single * campaign.evaluation.problems
+
+
+def _episode(
+    protocol: ProtocolSpec, question_bytes: int, turns: int, output_tokens: int, bytes_per_token: int
+) -> Usage:
+    """Return the tokens of one episode whose every turn reads the question and all earlier replies."""
+    frame = max(
+        bound_usage(messages_for(role, Transcript("x" * question_bytes), protocol), 0).prompt_tokens
+        for role in protocol.roles
+    )
+    reply_bytes = 4 * output_tokens
+    prompt_bytes = sum(frame + earlier * (reply_bytes + 64) for earlier in range(turns))
+    return Usage(prompt_bytes // bytes_per_token, turns * output_tokens, estimated=True)
+
+
+def _total(coordinated: Usage, episodes: int, single: Usage, single_episodes: int) -> Usage:
+    return Usage(
+        coordinated.prompt_tokens * episodes + single.prompt_tokens * single_episodes,
+        coordinated.completion_tokens * episodes + single.completion_tokens * single_episodes,
+        estimated=True,
+    )
+
+
+def _mean_cost(prices: Sequence[Price], usage: Usage) -> Decimal:
+    return sum((price.cost(usage) for price in prices), Decimal(0)) / len(prices)

@@ -1,0 +1,1 @@
+"""Searches over parameter vectors, driven by ask and tell."""

@@ -1,0 +1,151 @@
+"""Separable CMA-ES (paper, section 3.3; Ros & Hansen 2008) as the authors ran it: pycma with ``CMA_diagonal``.
+
+The search starts at zero, unless it continues from another campaign's mean. Its samples come from a generator of its
+own, so that neither other users of numpy's global one nor the order of other work can change them: the same seed and
+fitness vectors give the same bits (replay.py). The number of threads does not matter; the processor may: numpy's linear
+algebra chooses its kernels by it, and one without AVX2 can differ in the last bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any
+
+import cma
+import numpy as np
+from numpy.typing import NDArray
+
+from services.core import seeds
+from services.core.optimiser.ports import Search
+
+
+def library_version() -> str:
+    """Return the versions that the search's arithmetic depends on, as one text."""
+    return f"cma {cma.__version__}, numpy {np.__version__}"
+
+
+class SepCmaEs(Search):
+    """pycma behind the Search port."""
+
+    def __init__(
+        self,
+        seed: int,
+        dimension: int,
+        population: int,
+        sigma0: float,
+        start: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Start a search.
+
+        Args:
+            seed: the campaign's seed; the streams for samples and ties are derived from it.
+            dimension: n, at least 2 (pycma cannot do one dimension).
+            population: lambda, at least 3.
+            sigma0: first step size, above 0.
+            start: first mean, shape (dimension,), finite; None for zero.
+
+        Raises:
+            ValueError: a value outside these bounds.
+        """
+        mean = np.zeros(dimension) if start is None else np.array(start, dtype=np.float64)
+        if dimension < 2 or population < 3 or not (math.isfinite(sigma0) and sigma0 > 0):
+            raise ValueError(
+                f"got dimension {dimension}, population {population}, sigma0 {sigma0}; "
+                "wanted at least 2, at least 3, and a finite number above 0"
+            )
+        if mean.shape != (dimension,) or not np.isfinite(mean).all():
+            raise ValueError(f"the first mean has shape {mean.shape}, wanted ({dimension},) and finite numbers")
+        self._seed = seed
+        self._samples = seeds.generator(seed, "search", "samples")
+        self._strategy = _strategy(mean, population, sigma0, self._samples)
+        self._asked: list[NDArray[np.float64]] | None = None
+        self._generation = 0
+        self._checksum = self._digest()
+
+    @property
+    def dimension(self) -> int:
+        return int(self._strategy.N)
+
+    @property
+    def population(self) -> int:
+        return int(self._strategy.popsize)
+
+    @property
+    def generation(self) -> int:
+        return self._generation
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        return np.array(self._strategy.mean, dtype=np.float64)
+
+    @property
+    def sigma(self) -> float:
+        return float(self._strategy.sigma)
+
+    def ask(self) -> NDArray[np.float64]:
+        if self._asked is None:
+            self._asked = list(self._strategy.ask())
+        return np.array(self._asked, dtype=np.float64)
+
+    def tell(self, fitness: NDArray[np.float64]) -> None:
+        """See ``Search.tell``.
+
+        pycma is told ranks instead of values. It uses nothing else, and so ties, which are common with few binary
+        rewards, are broken by a seeded shuffle: by position they would favour the first two samples, which from the
+        second generation on lie on the line of the last step and steer the step size.
+        """
+        values = _checked(fitness, self.population)
+        self.ask()
+        self._strategy.tell(self._asked, self._loss_ranks(values))
+        self._asked = None
+        self._generation += 1
+        self._checksum = self._digest()
+
+    def checksum(self) -> str:
+        return self._checksum
+
+    def _loss_ranks(self, values: NDArray[np.float64]) -> list[float]:
+        """Return 0.0 for the fittest up to population - 1, ties in random order."""
+        jitter = seeds.generator(self._seed, "search", "ties", self._generation).permutation(len(values))
+        ranks = np.empty(len(values))
+        ranks[np.lexsort((jitter, -values))] = np.arange(len(values))
+        return ranks.tolist()
+
+    def _digest(self) -> str:
+        strategy = self._strategy
+        scaling = np.broadcast_to(np.asarray(strategy.sigma_vec.scaling, dtype="<f8"), (self.dimension,))
+        digest = hashlib.sha256(f"sep-cma-es 1|{self._generation}|{self.dimension}|{self.population}|".encode())
+        digest.update(np.asarray(strategy.mean, dtype="<f8").tobytes())
+        digest.update(np.asarray([strategy.sigma], dtype="<f8").tobytes())
+        digest.update(np.ascontiguousarray(scaling).tobytes())
+        digest.update(repr(self._samples.bit_generator.state).encode())
+        return digest.hexdigest()
+
+
+def _strategy(mean: NDArray[np.float64], population: int, sigma0: float, samples: np.random.Generator) -> Any:
+    options = {
+        "popsize": population,
+        "CMA_diagonal": True,
+        "randn": lambda *shape: samples.standard_normal(shape),
+        "seed": math.nan,  # otherwise pycma seeds numpy's global generator
+        "verbose": -9,
+        "verb_log": 0,
+    }
+    strategy = cma.CMAEvolutionStrategy(mean, sigma0, options)
+    # pycma's own self-check draws from numpy's global generator and only ever warns.
+    strategy.adapt_sigma.check_consistency = lambda _: None
+    return strategy
+
+
+def _checked(fitness: NDArray[np.float64], population: int) -> NDArray[np.float64]:
+    try:
+        values = np.asarray(fitness, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"the fitness vector holds something that is not a number: {fitness!r}") from None
+    if values.shape != (population,):
+        raise ValueError(f"the fitness vector has shape {values.shape}, the population wants ({population},)")
+    if not np.isfinite(values).all():
+        missing = np.flatnonzero(~np.isfinite(values)).tolist()
+        raise ValueError(f"the fitness of candidates {missing} is not a finite number")
+    return values

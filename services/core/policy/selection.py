@@ -1,0 +1,50 @@
+"""From logits to an action: two independent softmaxes, agent and role, both sampled (authors' code)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.core.policy.layout import Layout
+from services.core.protocol.roles import Role
+
+
+class Choice(StrEnum):
+    SAMPLE = "sample"
+    ARGMAX = "argmax"  # ties go to the lower index
+
+
+def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
+    """Return probabilities, shape as given; shifted by the maximum, so that huge logits neither overflow nor vanish."""
+    scaled = np.exp(logits.astype(np.float64) - np.max(logits).astype(np.float64))
+    probabilities: NDArray[np.float64] = scaled / scaled.sum()
+    return probabilities
+
+
+def draw(probabilities: NDArray[np.float64], rng: np.random.Generator) -> int:
+    """Return an index by inverting the cumulative distribution at one uniform number.
+
+    Policies that share the generator's state and have similar probabilities then mostly choose alike, which is what
+    common random numbers are for. An index of probability 0 is never returned.
+    """
+    cumulative = np.cumsum(probabilities)
+    index = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
+    return min(index, int(np.flatnonzero(probabilities)[-1]))
+
+
+def select(
+    logits: NDArray[Any], layout: Layout, rng: np.random.Generator, choice: Choice = Choice.SAMPLE
+) -> tuple[int, Role]:
+    """Return agent and role for the head's logits, shape (rows,).
+
+    Sampling always takes exactly two uniform numbers, also when one role only is allowed. ARGMAX takes none.
+    """
+    agents = softmax(logits[: layout.agents])
+    roles = softmax(logits[layout.agents :]) if layout.role_rows else np.ones(1)
+    if choice is Choice.ARGMAX:
+        return int(np.argmax(agents)), layout.allowed[int(np.argmax(roles))]
+    agent = draw(agents, rng)
+    return agent, layout.allowed[draw(roles, rng)]

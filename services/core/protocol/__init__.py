@@ -1,0 +1,1 @@
+"""The tri-role conversation of one episode."""

@@ -1,0 +1,181 @@
+"""One episode: at most K turns of decide, ask, read, append, until a Verifier accepts (paper, section 3.2).
+
+The stop rule is an OR: the first ACCEPT ends the episode, and so does the turn limit. The returned answer is that of
+the latest Worker turn, whoever spoke last (the only sensible reading of the paper's O_tau; authors' code).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+
+from services.core.campaign import ProtocolSpec, VerifierWithoutAnswer
+from services.core.protocol.answers import parse_thinker, parse_worker
+from services.core.protocol.ports import Decision, ModelCall, Policy
+from services.core.protocol.prompts import messages_for
+from services.core.protocol.roles import Role, RoleSource
+from services.core.protocol.transcript import Item, Transcript
+from services.core.protocol.verdict import Verdict, parse_verdict
+
+NOTHING_TO_CHECK = "There is no answer to check yet."
+
+
+class Termination(StrEnum):
+    """Why an episode ended. NO_ANSWER exactly when there is no answer to return, whatever ended it."""
+
+    ACCEPTED = "accepted"
+    TURN_LIMIT = "turn_limit"
+    NO_ANSWER = "no_answer"
+
+
+@dataclass(frozen=True)
+class EpisodeResult:
+    """The finished conversation.
+
+    Attributes:
+        transcript: the query and one item per turn.
+        termination: why it ended.
+        answer: the latest Worker's final answer, or None.
+        answered_by: pool index of the agent that gave it, or None.
+        calls: LLM calls made; a turn that had nothing to verify made none.
+    """
+
+    transcript: Transcript
+    termination: Termination
+    answer: str | None
+    answered_by: int | None
+    calls: int
+
+    @property
+    def turns(self) -> int:
+        return len(self.transcript.items)
+
+
+def single_turn(protocol: ProtocolSpec) -> ProtocolSpec:
+    """Return the protocol cut to one Worker turn: a pool model on its own, without a coordinator."""
+    return replace(protocol, roles=(Role.WORKER,), max_turns=1)
+
+
+def run_episode(
+    query: str,
+    policy: Policy,
+    call: ModelCall,
+    protocol: ProtocolSpec,
+    pool_size: int,
+    rng: np.random.Generator,
+    *,
+    check: Callable[[], None] = lambda: None,
+) -> EpisodeResult:
+    """Play one episode.
+
+    A Verifier chosen before any Worker has spoken has nothing to verify, so no model is asked and nothing is paid.
+    ``protocol.verifier_without_answer`` says what happens instead: the turn counts as a REVISE, the episode ends
+    without an answer (authors' code), or the agent acts as a Worker.
+
+    Args:
+        query: the problem's question.
+        policy: decides agent and role; draws only from ``rng``.
+        call: asks one pool model.
+        protocol: roles, turn limit and the switches above.
+        pool_size: number of pool models.
+        rng: the episode's own generator.
+        check: runs before every turn; raises when the episode must not go on (deadline, lease, pause).
+
+    Raises:
+        ValueError: the policy chose an agent or a role that the campaign does not have.
+        TrinityError: whatever ``check`` and ``call`` raise; the episode then has no result at all.
+    """
+    transcript = Transcript(query)
+    named: Role | None = None
+    calls = 0
+    for number in range(1, protocol.max_turns + 1):
+        check()
+        decision = policy.decide(transcript, rng)
+        _require_possible(decision, protocol, pool_size)
+        role, source = _role_of(decision, named, transcript, protocol)
+        named = None
+        if role is Role.VERIFIER and transcript.latest_work is None:
+            transcript = transcript.with_item(_nothing_to_check(number, decision, source))
+            if protocol.verifier_without_answer is VerifierWithoutAnswer.END_ZERO:
+                break
+            continue
+        messages = messages_for(role, transcript, protocol)
+        reply = call(turn=number, agent=decision.agent, role=role, messages=messages)
+        calls += 1
+        item, named = _read_reply(number, decision, role, source, reply.text)
+        transcript = transcript.with_item(item)
+        if item.verdict is Verdict.ACCEPT:
+            return _finish(transcript, Termination.ACCEPTED, calls)
+    return _finish(transcript, Termination.TURN_LIMIT, calls)
+
+
+def _require_possible(decision: Decision, protocol: ProtocolSpec, pool_size: int) -> None:
+    if not 0 <= decision.agent < pool_size:
+        raise ValueError(f"the policy chose agent {decision.agent}, the pool has agents 0 to {pool_size - 1}")
+    if decision.role not in protocol.roles:
+        raise ValueError(f"the policy chose the role {decision.role}, the campaign allows {', '.join(protocol.roles)}")
+
+
+def _role_of(
+    decision: Decision, named: Role | None, transcript: Transcript, protocol: ProtocolSpec
+) -> tuple[Role, RoleSource]:
+    """Return the turn's role and who chose it; a Thinker's word beats the head's (paper, section 3.2)."""
+    if len(protocol.roles) == 1:
+        return decision.role, RoleSource.FIXED
+    role, source = decision.role, RoleSource.POLICY
+    if named is not None and named in protocol.roles and protocol.thinker_sets_role:
+        role, source = named, RoleSource.THINKER
+    forced = protocol.verifier_without_answer is VerifierWithoutAnswer.FORCE_WORKER
+    if forced and role is Role.VERIFIER and transcript.latest_work is None:
+        return Role.WORKER, RoleSource.FIXED
+    return role, source
+
+
+def _nothing_to_check(number: int, decision: Decision, source: RoleSource) -> Item:
+    return Item(
+        number=number,
+        agent=decision.agent,
+        role=Role.VERIFIER,
+        role_source=source,
+        output="",
+        text=NOTHING_TO_CHECK,
+        verdict=Verdict.REVISE,
+        logits=decision.logits,
+    )
+
+
+def _read_reply(
+    number: int, decision: Decision, role: Role, source: RoleSource, output: str
+) -> tuple[Item, Role | None]:
+    """Return the item a reply becomes, and the next role if a Thinker named one."""
+    answer: str | None = None
+    verdict: Verdict | None = None
+    named: Role | None = None
+    if role is Role.WORKER:
+        text, answer = parse_worker(output)
+    elif role is Role.THINKER:
+        text, named = parse_thinker(output)
+    else:
+        verdict, text = parse_verdict(output)
+    item = Item(
+        number=number,
+        agent=decision.agent,
+        role=role,
+        role_source=source,
+        output=output,
+        text=text,
+        answer=answer,
+        verdict=verdict,
+        logits=decision.logits,
+    )
+    return item, named
+
+
+def _finish(transcript: Transcript, termination: Termination, calls: int) -> EpisodeResult:
+    work = transcript.latest_work
+    if work is None or work.answer is None:
+        return EpisodeResult(transcript, Termination.NO_ANSWER, None, None, calls)
+    return EpisodeResult(transcript, termination, work.answer, work.agent, calls)

@@ -1,0 +1,1 @@
+"""Judging a final answer against a problem."""

@@ -1,0 +1,76 @@
+"""Judging a final answer: a reward in [0, 1], or Unscorable when the reference is no good."""
+
+from __future__ import annotations
+
+import math
+from typing import assert_never
+
+from services.core.errors import Unscorable
+from services.core.problem import Problem, ScorerKind
+from services.core.scoring.exact import normalise
+from services.core.scoring.literal import literal_value
+from services.core.scoring.numeric import parse_number
+
+
+def score(problem: Problem, answer: str | None, answered_by: str | None) -> float:
+    """Return the reward of an answer, between 0 and 1.
+
+    Args:
+        problem: the question with its reference.
+        answer: the final answer; None, no answer, is worth 0.
+        answered_by: the campaign's name of the model that gave it; what recorded scores are looked up by.
+
+    Raises:
+        Unscorable: the reference is broken, or there is no recorded score of that model. Never a reward of 0.
+    """
+    check_reference(problem)
+    if answer is None:
+        return 0.0
+    if problem.scorer is ScorerKind.RECORDED:
+        return _recorded(problem, answered_by)
+    return float(agree(problem.scorer, problem.answer, answer))
+
+
+def agree(scorer: ScorerKind, a: str | None, b: str | None) -> bool:
+    """Tell whether two answers are the same under a scorer. No answer agrees with nothing, not even with none."""
+    if a is None or b is None:
+        return False
+    match scorer:
+        case ScorerKind.EXACT:
+            return normalise(a) == normalise(b)
+        case ScorerKind.NUMERIC:
+            return _same_number(a, b)
+        case ScorerKind.LITERAL:
+            return literal_value(a) == literal_value(b)
+        case ScorerKind.RECORDED:
+            return bool(a.strip()) and normalise(a) == normalise(b)
+        case _:
+            assert_never(scorer)
+
+
+def check_reference(problem: Problem) -> None:
+    """Raise Unscorable unless the problem's reference is fit to judge answers by."""
+    if problem.scorer is ScorerKind.RECORDED:
+        if not problem.scores:
+            raise Unscorable(problem.key, "it has no recorded scores")
+        return
+    if problem.answer is None or not problem.answer.strip():
+        raise Unscorable(problem.key, "its reference answer is empty")
+    if problem.scorer is ScorerKind.NUMERIC and parse_number(problem.answer) is None:
+        raise Unscorable(problem.key, f"its reference answer {problem.answer!r} is not a number")
+
+
+def _same_number(a: str, b: str) -> bool:
+    left, right = parse_number(a), parse_number(b)
+    if left is None or right is None:
+        return left is right and normalise(a) == normalise(b)
+    return left == right
+
+
+def _recorded(problem: Problem, answered_by: str | None) -> float:
+    if answered_by is None or answered_by not in problem.scores:
+        raise Unscorable(problem.key, f"it has no recorded score of {answered_by!r}")
+    value = problem.scores[answered_by]
+    if not math.isfinite(value) or not 0.0 <= value <= 1.0:
+        raise Unscorable(problem.key, f"the recorded score of {answered_by!r} is {value}, not between 0 and 1")
+    return float(value)

@@ -1,0 +1,1 @@
+"""Private Postgres and Redis, and the supervisor behind ``manage.py up``."""

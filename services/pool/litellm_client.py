@@ -1,0 +1,198 @@
+"""The wall around litellm: one request per call, typed errors, and no object of theirs beyond this file."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import litellm
+
+from services.core.campaign import ModelSpec
+from services.core.errors import AuthenticationFailed, BadReply, SpecError
+from services.core.ledger.budget import bound_usage
+from services.core.ledger.usage import Usage
+from services.core.protocol.ports import Message, Reply
+from services.pool.exchange import WatchedClient
+from services.pool.failures import failure_of, masked
+
+# What the ledger, the deadline and the retry loop rely on; a campaign's options must not change it.
+RESERVED_OPTIONS = frozenset(
+    {
+        "api_base",
+        "api_key",
+        "base_url",
+        "caching",
+        "client",
+        "fallbacks",
+        "max_completion_tokens",
+        "max_retries",
+        "max_tokens",
+        "messages",
+        "mock_response",
+        "model",
+        "model_list",
+        "n",
+        "no-log",
+        "num_retries",
+        "request_timeout",
+        "retry_policy",
+        "stream",
+        "timeout",
+    }
+)
+NO_KEY = "none"
+FAILURES = tuple(litellm.exceptions.LITELLM_EXCEPTION_TYPES)
+HALF_SURROGATES = re.compile("[\ud800-\udfff]")
+# The SDK keeps one client per distinct timeout, so it gets a constant; the exchange keeps the real deadline.
+UNREACHED_SECONDS = 86_400.0
+
+
+def _unchanged(base_url: str | None) -> str | None:
+    return base_url
+
+
+class LitellmPool:
+    """The campaign's models, each behind the provider that litellm's spelling of its name selects.
+
+    Safe for use by many threads; connections are kept alive and shared.
+
+    Args:
+        models: in the campaign's order; a model's place is its agent index.
+        resolve_base_url: turns ``local:NAME`` into an address.
+        environment: where keys are looked up, by name, at every call, so that a key can be exchanged under a running
+            worker and none is kept.
+
+    Raises:
+        SpecError: an option of a model is one of ``RESERVED_OPTIONS``.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[ModelSpec],
+        resolve_base_url: Callable[[str | None], str | None] = _unchanged,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        for model in models:
+            for option in sorted(RESERVED_OPTIONS & model.options.keys()):
+                raise SpecError(f"pool.{model.name}.options.{option}", model.options[option], "no such option")
+        self._models = tuple(models)
+        self._addresses = tuple(resolve_base_url(model.base_url) for model in models)
+        self._environment = environment
+        self._client = _shared_client()
+
+    def complete(
+        self,
+        agent: int,
+        messages: Sequence[Message],
+        *,
+        max_output_tokens: int,
+        temperature: float,
+        timeout_seconds: float,
+    ) -> Reply:
+        """Ask one model once.
+
+        A reply that the provider's filter emptied comes back as text "" with finish reason ``content_filter``: it is
+        an answer that was paid for. Text in a reasoning field is never taken for the answer.
+
+        Args:
+            agent: index of the model.
+            messages: the conversation; half surrogates are replaced, as no request can carry them.
+            max_output_tokens: bound passed to the provider.
+            temperature: passed on unless the model's options name another.
+            timeout_seconds: until the last byte of the reply.
+
+        Raises:
+            PoolError: one of its kinds; ``billed_unknown`` when the provider may have charged for it.
+        """
+        model = self._models[agent]
+        key = self._key(model)
+        started = time.perf_counter()
+        with self._client.exchange(timeout_seconds) as exchange:
+            try:
+                response = litellm.completion(
+                    **{"temperature": temperature, **model.options},
+                    **self._request(agent, messages, max_output_tokens, key, timeout_seconds),
+                )
+            except FAILURES as error:
+                # The chain is cut: litellm's messages and frames may show the key.
+                raise failure_of(model.name, error, exchange, (key or "",)) from None
+        return _reply(model.name, response, messages, max_output_tokens, time.perf_counter() - started)
+
+    def _key(self, model: ModelSpec) -> str | None:
+        if model.api_key_env is not None:
+            key = self._environment.get(model.api_key_env, "").strip()
+            if not key:
+                raise AuthenticationFailed(f"{model.name}: no key; set the environment variable {model.api_key_env}")
+            return key
+        # Without this, the SDK would send the provider's own key from the environment to somebody else's address.
+        return NO_KEY if model.base_url is not None else None
+
+    def _request(
+        self, agent: int, messages: Sequence[Message], max_output_tokens: int, key: str | None, timeout_seconds: float
+    ) -> dict[str, Any]:
+        model = self._models[agent]
+        watched = model.litellm_model.startswith("openai/")
+        return {
+            "model": model.litellm_model,
+            "messages": [{"role": m.role, "content": HALF_SURROGATES.sub("\ufffd", m.content)} for m in messages],
+            "max_tokens": max_output_tokens,
+            "api_base": self._addresses[agent],
+            "api_key": key,
+            "timeout": UNREACHED_SECONDS if watched else timeout_seconds,
+            "num_retries": 0,
+            "max_retries": 0,
+            "no-log": True,
+        }
+
+
+def _shared_client() -> WatchedClient:
+    # litellm takes an HTTP client for OpenAI-compatible providers from this global and from nowhere else that works
+    # for every address; one client for the process keeps connections warm over all campaigns.
+    if not isinstance(litellm.client_session, WatchedClient):
+        litellm.client_session = WatchedClient()
+        litellm.suppress_debug_info = True
+        litellm.telemetry = False
+        _warm_up()
+    return litellm.client_session
+
+
+def _warm_up() -> None:
+    """Make litellm import what its first call needs: a third of a second, and warnings about its own types."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        litellm.completion(
+            model="openai/warm-up",
+            messages=[{"role": "user", "content": "warm up"}],
+            api_key=NO_KEY,
+            mock_response="warm",
+            **{"no-log": True},
+        )
+
+
+def _reply(
+    model: str, response: Any, messages: Sequence[Message], max_output_tokens: int, latency_seconds: float
+) -> Reply:
+    try:
+        choice = response.choices[0]
+        text, reason = choice.message.content, choice.finish_reason
+    except (AttributeError, IndexError, TypeError):
+        raise BadReply(f"{model}: the reply has no choices", billed_unknown=True) from None
+    if text is not None and not isinstance(text, str):
+        raise BadReply(f"{model}: the reply's content is no text: {masked(repr(text), ())}", billed_unknown=True)
+    usage = _usage(getattr(response, "usage", None), text) or bound_usage(messages, max_output_tokens)
+    return Reply(text=text or "", finish_reason=str(reason or ""), usage=usage, latency_seconds=latency_seconds)
+
+
+def _usage(reported: Any, text: str | None) -> Usage | None:
+    """Return the provider's counts; None when it gave none, for which litellm writes 0."""
+    prompt = getattr(reported, "prompt_tokens", None)
+    completion = getattr(reported, "completion_tokens", None)
+    if not isinstance(prompt, int) or not isinstance(completion, int):
+        return None
+    if prompt <= 0 or completion < 0 or (completion == 0 and text):
+        return None
+    return Usage(prompt, completion)

@@ -1,0 +1,1 @@
+"""Celery: names, messages, the application, publishing."""

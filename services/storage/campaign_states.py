@@ -1,0 +1,177 @@
+"""Changes of a campaign's state: lock the row, check the step, write it with its event, wake the scheduler.
+
+Every function returns False when the campaign was there already, so that repeating a command is harmless.
+Lock order everywhere: leader, campaign, generation, episode, attempt, call.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, text
+
+from services.core.errors import BudgetExhausted, IllegalTransition, SpecError
+from services.core.events import EventType
+from services.core.ids import CampaignId
+from services.core.states import CAMPAIGN_TRANSITIONS, CampaignState
+from services.storage import events, leadership
+from services.storage.text_codec import escape
+
+LOCK = text("select name, state from campaign where id = :id for no key update")
+
+ENTER = text("""
+update campaign set state = :state, stop_reason = :reason,
+    running_seconds = running_seconds
+        + coalesce(extract(epoch from greatest(clock_timestamp() - running_since, interval '0')), 0),
+    running_since = case when :running then clock_timestamp() end,
+    started_at = case when :running then coalesce(started_at, clock_timestamp()) else started_at end,
+    ended_at = case when :final then clock_timestamp() end
+where id = :id
+""")
+
+RETRY_FAILED = text("""
+update episode e set state = 'pending', attempt_floor = e.attempt, available_at = now(), published_at = null,
+    failure_kind = null, failure_detail = null
+from generation g
+where g.campaign_id = :id and g.state = 'open' and e.generation_id = g.id and e.state = 'failed'
+""")
+
+# Two statements: an attempt that began while the first one waited for its episode is visible to the second one.
+LOCK_UNFINISHED = text("""
+select id from episode where campaign_id = :id and state in ('pending', 'queued', 'running')
+order by id for no key update
+""")
+CANCEL_UNFINISHED = text("""
+with ended as (
+    update episode set state = 'cancelled', lease_owner = null, lease_expires_at = null
+    where campaign_id = :id and state in ('pending', 'queued', 'running')
+    returning id, attempt
+), returned as (
+    update attempt a set outcome = 'returned', ended_at = clock_timestamp(), error_kind = 'CampaignEnded'
+    from ended where a.episode_id = ended.id and a.number = ended.attempt and a.outcome = 'running'
+)
+update campaign set episodes_reserved = episodes_reserved - (select count(*) from ended where attempt = 0)
+where id = :id
+""")
+CANCEL_GENERATION = text("""
+update generation set state = 'cancelled', closed_at = clock_timestamp() where campaign_id = :id and state = 'open'
+""")
+
+
+def start(conn: Connection, campaign_id: CampaignId, epoch: int) -> bool:
+    """Submitted becomes running. Leaves no event: the scheduler that starts it opens generation 0 right away.
+
+    Raises:
+        LeadershipLost, IllegalTransition, SpecError: see the module.
+    """
+    leadership.require(conn, epoch)
+    return _enter(conn, campaign_id, CampaignState.RUNNING, None)
+
+
+def pause(conn: Connection, campaign_id: CampaignId, reason: str) -> bool:
+    """No further episode or call starts; running ones stop at their next call. Budgets and results stay as they are.
+
+    Raises:
+        IllegalTransition: the campaign has ended.
+    """
+    return _enter(conn, campaign_id, CampaignState.PAUSED, reason, EventType.CAMPAIGN_PAUSED)
+
+
+def exhaust(conn: Connection, campaign_id: CampaignId, error: BudgetExhausted) -> bool:
+    """Pause because the next step does not fit the budget; it goes on after more is granted and it is resumed.
+
+    Raises:
+        IllegalTransition: the campaign has ended.
+    """
+    if not pause(conn, campaign_id, f"budget_exhausted: {error}"):
+        return False
+    figures = {name: str(getattr(error, name)) for name in ("scope", "limit", "charged", "reserved", "wanted")}
+    events.append(conn, campaign_id, EventType.BUDGET_EXHAUSTED, figures)
+    return True
+
+
+def resume(conn: Connection, campaign_id: CampaignId) -> bool:
+    """Paused becomes running. Failed episodes of the open generation are tried again, their attempts counted anew.
+
+    A campaign that was paused before it started has no generation yet; the scheduler then opens the first.
+
+    Raises:
+        IllegalTransition: the campaign has ended or was never started.
+    """
+    if not _enter(conn, campaign_id, CampaignState.RUNNING, None, EventType.CAMPAIGN_RESUMED, source="paused"):
+        return False
+    conn.execute(RETRY_FAILED, {"id": campaign_id})
+    return True
+
+
+def cancel(conn: Connection, campaign_id: CampaignId, reason: str) -> bool:
+    """End the campaign for good; whatever is unfinished is cancelled with it, and its reservation of episodes freed.
+
+    Calls under way settle, or are booked by the sweep when their worker is gone.
+
+    Raises:
+        IllegalTransition: the campaign has ended otherwise.
+    """
+    if not _enter(conn, campaign_id, CampaignState.CANCELLED, reason, EventType.CAMPAIGN_CANCELLED):
+        return False
+    _cancel_unfinished(conn, campaign_id)
+    return True
+
+
+def complete(conn: Connection, campaign_id: CampaignId, epoch: int, reason: str) -> bool:
+    """End the campaign with its result. Close its last generation first.
+
+    Raises:
+        LeadershipLost, IllegalTransition: see the module.
+    """
+    leadership.require(conn, epoch)
+    return _enter(conn, campaign_id, CampaignState.COMPLETED, reason, EventType.CAMPAIGN_COMPLETED)
+
+
+def fail(conn: Connection, campaign_id: CampaignId, reason: str) -> bool:
+    """End the campaign without a result; whatever is unfinished is cancelled with it.
+
+    Raises:
+        IllegalTransition: the campaign has ended otherwise.
+    """
+    if not _enter(conn, campaign_id, CampaignState.FAILED, reason, EventType.CAMPAIGN_FAILED):
+        return False
+    _cancel_unfinished(conn, campaign_id)
+    return True
+
+
+def _enter(
+    conn: Connection,
+    campaign_id: CampaignId,
+    target: CampaignState,
+    reason: str | None,
+    event: EventType | None = None,
+    source: str | None = None,
+) -> bool:
+    row = conn.execute(LOCK, {"id": campaign_id}).one_or_none()
+    if row is None:
+        raise SpecError("campaign", campaign_id, "the number of a campaign")
+    current = CampaignState(row.state)
+    if current is target:
+        return False
+    if target not in CAMPAIGN_TRANSITIONS[current] or (source is not None and current != source):
+        raise IllegalTransition(f"campaign {row.name}", current, target, _hint(current))
+    values = {"id": campaign_id, "state": target.value, "reason": None if reason is None else escape(reason)}
+    running = target is CampaignState.RUNNING
+    conn.execute(ENTER, {**values, "running": running, "final": not CAMPAIGN_TRANSITIONS[target]})
+    if event is not None:
+        events.append(conn, campaign_id, event, {} if reason is None else {"reason": reason})
+        events.notify(conn, campaign_id)
+    return True
+
+
+def _hint(current: CampaignState) -> str:
+    if not CAMPAIGN_TRANSITIONS[current]:
+        return "it has ended; submit it under another name, or branch off with `manage.py campaign fork`"
+    if current is CampaignState.SUBMITTED:
+        return "it has not started yet; a running scheduler (`manage.py up`) starts it"
+    return ""
+
+
+def _cancel_unfinished(conn: Connection, campaign_id: CampaignId) -> None:
+    conn.execute(CANCEL_GENERATION, {"id": campaign_id})
+    conn.execute(LOCK_UNFINISHED, {"id": campaign_id})
+    conn.execute(CANCEL_UNFINISHED, {"id": campaign_id})

@@ -1,0 +1,90 @@
+"""The journal: facts that committed together with what they tell, and who still has to act on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, text
+
+from services.core.events import RECORDS, EventType
+from services.core.ids import CampaignId, EventId
+from services.storage.binary import pack_json, unpack_json
+from services.storage.listening import CHANNEL
+from services.storage.records import EventRecord, Json
+from services.storage.text_codec import escape
+
+APPEND = text("""
+insert into event (campaign_id, type, payload, processed_at)
+values (:campaign, :type, cast(:payload as jsonb), case when :record then now() end)
+returning id
+""")
+
+NOTIFY = text("select pg_notify(:channel, :payload)")
+
+UNPROCESSED = text("""
+select id, campaign_id, type, payload, created_at, processed_at, failures from event
+where processed_at is null and next_attempt_at <= now()
+order by id limit :limit
+""")
+
+MARK_PROCESSED = text("""
+update event set processed_at = now(), error = null
+where id = any(cast(:ids as bigint[])) and processed_at is null
+""")
+
+MARK_FAILED = text("""
+update event set failures = failures + 1, error = :error,
+    next_attempt_at = clock_timestamp() + make_interval(secs => least(60, power(2, least(failures + 1, 10))))
+where id = :id and processed_at is null
+returning failures
+""")
+
+HISTORY = text("""
+select id, campaign_id, type, payload, created_at, processed_at, failures from event
+where campaign_id = :campaign order by id desc limit :limit
+""")
+
+
+def append(conn: Connection, campaign_id: CampaignId, type_: EventType, payload: Json) -> EventId:
+    """Add an event to the caller's transaction. Types that nobody acts on are written as processed."""
+    values = {"campaign": campaign_id, "type": type_.value, "payload": pack_json(payload), "record": type_ in RECORDS}
+    return EventId(conn.execute(APPEND, values).scalar_one())
+
+
+def notify(conn: Connection, campaign_id: CampaignId) -> None:
+    """Wake the scheduler when this transaction commits. Seldom on purpose: notifying commits queue behind one lock."""
+    conn.execute(NOTIFY, {"channel": CHANNEL, "payload": str(campaign_id)})
+
+
+def unprocessed(conn: Connection, limit: int = 500) -> list[EventRecord]:
+    """Return the events to act on now, oldest first; one that failed is left out until its next attempt is due."""
+    return [_record(row) for row in conn.execute(UNPROCESSED, {"limit": limit})]
+
+
+def mark_processed(conn: Connection, ids: Sequence[EventId]) -> None:
+    """Mark events as acted on, in the transaction of the action. Marking one twice changes nothing."""
+    conn.execute(MARK_PROCESSED, {"ids": list(ids)})
+
+
+def mark_failed(conn: Connection, event_id: EventId, error: str) -> int:
+    """Put an event off by 2, 4, 8, ... at most 60 seconds; return how often it failed so far, 0 if it is processed."""
+    failures = conn.execute(MARK_FAILED, {"id": event_id, "error": escape(error)[:4000]}).scalar_one_or_none()
+    return int(failures or 0)
+
+
+def history(conn: Connection, campaign_id: CampaignId, limit: int = 50) -> list[EventRecord]:
+    """Return a campaign's newest events, newest first."""
+    return [_record(row) for row in conn.execute(HISTORY, {"campaign": campaign_id, "limit": limit})]
+
+
+def _record(row: Row[Any]) -> EventRecord:
+    return EventRecord(
+        EventId(row.id),
+        CampaignId(row.campaign_id),
+        EventType(row.type),
+        unpack_json(row.payload),
+        row.created_at,
+        row.processed_at,
+        row.failures,
+    )

@@ -1,0 +1,86 @@
+"""The problems of a campaign, copied into it, so that a later change of a file changes no running campaign."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, text
+
+from services.core.errors import SpecError
+from services.core.ids import CampaignId
+from services.core.problem import Problem, ScorerKind, Split
+from services.storage.text_codec import escape, escape_json, unescape, unescape_json
+
+INSERT = text("""
+insert into problem (campaign_id, key, split, position, family, question, scorer, answer, scores)
+select :campaign, p.key, :split, p.place - 1, p.family, p.question, p.scorer, p.answer, cast(p.scores as jsonb)
+from unnest(cast(:keys as text[]), cast(:families as text[]), cast(:questions as text[]), cast(:scorers as text[]),
+    cast(:answers as text[]), cast(:scores as text[]))
+    with ordinality as p(key, family, question, scorer, answer, scores, place)
+order by p.place
+""")
+
+SELECT = "select id, key, family, question, scorer, answer, scores from problem "
+LOAD = text(SELECT + "where campaign_id = :campaign and split = :split order by position")
+BY_ID = text(SELECT + "where id = :id")
+
+
+def insert(conn: Connection, campaign_id: CampaignId, by_split: Mapping[Split, Sequence[Problem]]) -> None:
+    """Store the problems of each split in their order.
+
+    Raises:
+        SpecError: two of them have the same key.
+    """
+    seen: set[str] = set()
+    for split, members in by_split.items():
+        for problem in members:
+            if problem.key in seen:
+                raise SpecError("problems", problem.key, "a key that no other problem of the campaign has")
+            seen.add(problem.key)
+        conn.execute(INSERT, {"campaign": campaign_id, "split": split.value, **_columns(members)})
+
+
+def load(conn: Connection, campaign_id: CampaignId, split: Split) -> list[tuple[int, Problem]]:
+    """Return (problem id, problem) of one split in its order."""
+    rows = conn.execute(LOAD, {"campaign": campaign_id, "split": split.value})
+    return [(row.id, _problem(row)) for row in rows]
+
+
+def by_id(conn: Connection, problem_id: int) -> Problem:
+    """Return one problem.
+
+    Raises:
+        SpecError: there is none with that number.
+    """
+    row = conn.execute(BY_ID, {"id": problem_id}).one_or_none()
+    if row is None:
+        raise SpecError("problem", problem_id, "the number of a problem")
+    return _problem(row)
+
+
+def _columns(members: Sequence[Problem]) -> dict[str, list[str | None]]:
+    recorded = [problem.scorer is ScorerKind.RECORDED for problem in members]
+    return {
+        "keys": [escape(problem.key) for problem in members],
+        "families": [escape(problem.family) for problem in members],
+        "questions": [escape(problem.question) for problem in members],
+        "scorers": [problem.scorer.value for problem in members],
+        "answers": [None if problem.answer is None else escape(problem.answer) for problem in members],
+        "scores": [
+            json.dumps(escape_json(dict(problem.scores)), allow_nan=False) if scored else None
+            for problem, scored in zip(members, recorded, strict=True)
+        ],
+    }
+
+
+def _problem(row: Row[Any]) -> Problem:
+    return Problem(
+        key=unescape(row.key),
+        family=unescape(row.family),
+        question=unescape(row.question),
+        scorer=ScorerKind(row.scorer),
+        answer=None if row.answer is None else unescape(row.answer),
+        scores=unescape_json(row.scores or {}),
+    )

@@ -1,0 +1,18 @@
+"""Fixtures for all tests: real services, no TRINITY_ settings leaking in from outside."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+pytest_plugins = ["tests.support.postgres", "tests.support.broker"]
+
+KEPT = ("TRINITY_TEST_", "TRINITY_DATA_DIR", "TRINITY_MODEL_DIR")
+
+
+@pytest.fixture(autouse=True)
+def _settings_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("TRINITY_") and not name.startswith(KEPT):
+            monkeypatch.delenv(name)

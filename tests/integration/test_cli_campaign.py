@@ -1,0 +1,139 @@
+"""The campaign commands on a real database and a real broker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from services.cli import submission
+from services.core.states import CampaignState
+from services.storage import campaigns
+from services.storage.engine import Database
+from tests.support.command_line import CAMPAIGN, CommandLine, bare_cli, cli
+
+__all__ = ["bare_cli", "cli"]
+
+
+def state_of(database: Database, name: str) -> CampaignState:
+    with database.transaction() as conn:
+        return campaigns.by_name(conn, name).state
+
+
+def test_a_submitted_campaign_is_stored_with_its_resolved_specification(cli: CommandLine, database: Database) -> None:
+    done = cli("campaign", "submit", cli.campaign())
+    assert done.code == 0, done.err
+    assert "submitted campaign small (id " in done.out
+    assert "manage.py campaign watch small" in done.err
+    with database.transaction() as conn:
+        record = campaigns.by_name(conn, "small")
+    assert record.state is CampaignState.SUBMITTED
+    assert record.dimension == (2 + 3) * 576
+    assert record.spec["campaign"]["search"]["population"] == 4
+    assert record.versions.keys() == {"search", "product", "python"}
+
+
+def test_submitting_as_json_prints_one_document(cli: CommandLine) -> None:
+    done = cli("campaign", "submit", cli.campaign(), "--name", "other", "--json")
+    assert json.loads(done.out)["name"] == "other"
+
+
+def test_a_used_name_is_refused(cli: CommandLine) -> None:
+    file = cli.campaign()
+    assert cli("campaign", "submit", file).code == 0
+    again = cli("campaign", "submit", file)
+    assert again.code == 1
+    assert "'small'" in again.err
+
+
+@pytest.mark.parametrize("name", ["Small", "a b", "", "-x", "x" * 65])
+def test_a_name_that_no_file_could_carry_is_refused(cli: CommandLine, name: str) -> None:
+    done = cli("campaign", "submit", cli.campaign(), f"--name={name}")
+    assert done.code == 1
+    assert "--name" in done.err
+
+
+def test_listing(cli: CommandLine) -> None:
+    cli("campaign", "submit", cli.campaign())
+    rows = json.loads(cli("campaign", "list", "--json").out)
+    assert [(row["name"], row["state"]) for row in rows] == [("small", "submitted")]
+    assert "small" in cli("campaign", "list").out
+
+
+def test_pausing_resuming_and_cancelling(cli: CommandLine, database: Database) -> None:
+    cli("campaign", "submit", cli.campaign())
+    assert cli("campaign", "pause", "small", "--reason", "lunch").out == "campaign small is paused\n"
+    assert cli("campaign", "pause", "small").out == "campaign small is paused already\n"
+    assert json.loads(cli("campaign", "show", "small", "--json").out)["campaign"]["stop_reason"] == "lunch"
+    assert cli("campaign", "resume", "small").code == 0
+    assert state_of(database, "small") is CampaignState.RUNNING
+    assert cli("campaign", "cancel", "small").code == 0
+    refused = cli("campaign", "resume", "small")
+    assert refused.code == 1
+    assert "cancelled" in refused.err
+
+
+def test_showing_an_unknown_campaign_names_the_known_ones(cli: CommandLine) -> None:
+    cli("campaign", "submit", cli.campaign())
+    done = cli("campaign", "show", "smal")
+    assert done.code == 1
+    assert "small" in done.err
+
+
+def test_raising_limits(cli: CommandLine, database: Database) -> None:
+    cli("campaign", "submit", cli.campaign())
+    assert cli("campaign", "budget", "small", "--add-usd", "2.50").code == 0
+    with database.transaction() as conn:
+        assert campaigns.by_name(conn, "small").budget.usd == pytest.approx(12.5)
+    assert cli("campaign", "budget", "small").code == 1
+    assert cli("campaign", "budget", "small", "--add-usd", "NaN").code == 1
+
+
+def test_watching_an_ended_campaign_prints_a_line_and_fails(cli: CommandLine) -> None:
+    cli("campaign", "submit", cli.campaign())
+    cli("campaign", "cancel", "small")
+    done = cli("campaign", "watch", "small")
+    assert done.code == 1
+    assert done.out.startswith("small: cancelled")
+
+
+def test_an_exported_campaign_can_be_submitted_nowhere_but_read_everywhere(cli: CommandLine, tmp_path: Path) -> None:
+    cli("campaign", "submit", cli.campaign())
+    done = cli("campaign", "export", "small", "--out", str(tmp_path / "out"))
+    assert done.code == 0
+    assert json.loads((tmp_path / "out" / "campaign.json").read_text())["name"] == "small"
+    assert (tmp_path / "out" / "episodes.jsonl").read_text() == ""
+
+
+def test_a_report_of_a_campaign_without_results_says_so(cli: CommandLine, tmp_path: Path) -> None:
+    cli("campaign", "submit", cli.campaign())
+    assert cli("campaign", "report", "small", "--out", str(tmp_path / "out")).code == 0
+    assert "No held-out problem has been answered yet" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_the_schema_commands(cli: CommandLine) -> None:
+    assert cli("db", "check").code == 0
+    assert cli("db", "upgrade").code == 0
+
+
+def test_a_campaign_is_planned_and_validated_without_services(bare_cli: CommandLine) -> None:
+    file = bare_cli.campaign()
+    assert bare_cli("campaign", "validate", file).code == 0
+    document = json.loads(bare_cli("campaign", "plan", file, "--json").out)
+    assert document["plan"]["dimension"] == (2 + 3) * 576
+    assert document["plan"]["episodes"] == 2 * 4 * 3 + 2 * 2 + 6 * (1 + 1 + 2)
+    assert document["plan"]["largest_usd"] > document["plan"]["expected_usd"]
+    assert "cost" in bare_cli("campaign", "plan", file).out
+    assert not (bare_cli.folder / "var").exists(), "planning wrote something"
+
+
+def test_known_hidden_sizes_are_the_catalogue_s() -> None:
+    catalogue = pytest.importorskip("services.encoder.catalogue")
+    assert submission.HIDDEN_SIZES[catalogue.BUNDLED] == catalogue.hidden_size(catalogue.BUNDLED)
+
+
+def test_a_name_is_accepted_on_the_command_line_exactly_when_a_file_may_carry_it(bare_cli: CommandLine) -> None:
+    for name in ("a", "a.b-c_1", "9x", "x" * 64, "X", ".a", "é", "x" * 65):
+        in_file = bare_cli("campaign", "validate", bare_cli.campaign(CAMPAIGN.replace("name: small", f"name: '{name}'")))
+        assert (in_file.code == 0) == (submission.NAME.fullmatch(name) is not None), name

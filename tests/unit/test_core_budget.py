@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.core.campaign import (
+    BudgetLimits,
+    Campaign,
+    EncoderSpec,
+    EvaluationSpec,
+    ModelSpec,
+    ProtocolSpec,
+    SearchSpec,
+    ValidationSpec,
+)
+from services.core.ledger.budget import bound_tokens, bound_usage, largest_call_cost
+from services.core.ledger.plan import plan_of
+from services.core.ledger.price import Price
+from services.core.ledger.usage import Usage
+from services.core.protocol.ports import Message
+from services.core.protocol.roles import Role
+
+CHEAP, DEAR = Price(Decimal("0.1"), Decimal("0.4")), Price(Decimal(3), Decimal(15))
+COUNTS = st.integers(0, 10**6)
+PRICES = st.builds(Price, *[st.decimals(0, 100, places=6)] * 2)
+
+
+def campaign(**changes: object) -> Campaign:
+    whole = Campaign(
+        name="c",
+        seed=1,
+        pool=(ModelSpec("a", "openai/a", CHEAP), ModelSpec("b", "openai/b", DEAR)),
+        encoder=EncoderSpec("tiny"),
+        hidden_size=576,
+        protocol=ProtocolSpec(max_output_tokens=100),
+        search=SearchSpec(population=4, replicates=3, generations=6, sigma0=0.03),
+        validation=ValidationSpec(every=4, problems=10),
+        evaluation=EvaluationSpec(problems=20),
+        budget=BudgetLimits(episodes=10_000),
+    )
+    return replace(whole, **changes)  # type: ignore[arg-type]
+
+
+def test_a_bound_counts_bytes_and_overhead() -> None:
+    usage = bound_usage([Message("user", "é€\U0001f600")], 50)
+    assert usage == Usage(9 + 64 + 16, 50, estimated=True)
+    assert bound_tokens([Message("user", "")], 50) == 130
+
+
+def test_half_surrogates_can_be_bounded() -> None:
+    assert bound_tokens([Message("user", "\ud800")], 0) == 83
+
+
+@given(st.text(max_size=50), st.text(max_size=50), COUNTS)
+def test_bounds_grow_with_text_and_cover_its_characters(text: str, more: str, output: int) -> None:
+    short = bound_tokens([Message("user", text)], output)
+    assert short >= len(text) + output
+    assert bound_tokens([Message("user", text + more)], output) >= short + len(more)
+
+
+@given(PRICES, COUNTS, COUNTS, COUNTS, COUNTS)
+def test_costs_are_exact_and_additive(price: Price, a: int, b: int, c: int, d: int) -> None:
+    together = price.cost(Usage(a + c, b + d))
+    assert price.cost(Usage(a, b)) + price.cost(Usage(c, d)) == together
+    assert together * 10**12 == int(together * 10**12), "twelve decimals hold every cost"
+
+
+@given(PRICES, st.text(max_size=40), COUNTS, st.data())
+def test_no_call_within_its_bound_costs_more(price: Price, text: str, output: int, data: st.DataObject) -> None:
+    messages = [Message("user", text)]
+    bound = bound_usage(messages, output)
+    used = Usage(data.draw(st.integers(0, bound.prompt_tokens)), data.draw(st.integers(0, output)))
+    assert price.cost(used) <= largest_call_cost(price, messages, output)
+
+
+def test_a_plan_counts_episodes_and_calls() -> None:
+    plan = plan_of(campaign(), [100, 200])
+    assert (plan.dimension, plan.population) == (5 * 576, 4)
+    assert plan.training_episodes == 4 * 3 * 6
+    assert plan.validation_episodes == 2 * 10, "generations 0 and 4"
+    assert plan.evaluation_episodes == 20 * (1 + 1 + 2)
+    assert plan.episodes == 72 + 20 + 80
+    assert plan.largest_calls == (72 + 20 + 40) * 5 + 40
+    assert plan.expected_calls == (72 + 20 + 40) * 3 + 40
+    assert 0 < plan.expected_tokens < plan.largest_tokens
+    assert 0 < plan.expected_usd < plan.largest_usd
+
+
+def test_switched_off_parts_cost_nothing() -> None:
+    off = campaign(validation=ValidationSpec(1, 0), evaluation=EvaluationSpec(0))
+    plan = plan_of(off, [])
+    assert (plan.validation_episodes, plan.evaluation_episodes) == (0, 0)
+    no_baselines = plan_of(campaign(evaluation=EvaluationSpec(20, ())), [10])
+    assert no_baselines.evaluation_episodes == 20
+
+
+def test_a_single_role_has_no_role_logits() -> None:
+    worker_only = campaign(protocol=ProtocolSpec(roles=(Role.WORKER,), max_turns=1))
+    assert plan_of(worker_only, [10]).dimension == 2 * 576
+
+
+@pytest.mark.parametrize(
+    ("small", "large"),
+    [
+        (ProtocolSpec(max_turns=2), ProtocolSpec(max_turns=5)),
+        (ProtocolSpec(max_output_tokens=20), ProtocolSpec(max_output_tokens=300)),
+    ],
+)
+def test_larger_limits_cost_more(small: ProtocolSpec, large: ProtocolSpec) -> None:
+    less, more = plan_of(campaign(protocol=small), [100]), plan_of(campaign(protocol=large), [100])
+    assert less.largest_usd < more.largest_usd
+    assert less.expected_tokens < more.expected_tokens

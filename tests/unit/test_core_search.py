@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from services.core.errors import ReplayMismatch
+from services.core.optimiser.ports import Search, population_size
+from services.core.optimiser.replay import replay
+from services.core.optimiser.sep_cma_es import SepCmaEs, library_version
+
+Array = NDArray[np.float64]
+
+
+def run(search: Search, generations: int, seed: int = 0) -> tuple[list[Array], list[str]]:
+    """Tell noisy rewards in sixteenths, with ties, as a campaign would."""
+    rng = np.random.default_rng(seed)
+    slope = rng.standard_normal(search.dimension)
+    vectors, checksums = [], [search.checksum()]
+    for _ in range(generations):
+        quality = 1 / (1 + np.exp(-(search.ask() @ slope)))
+        vectors.append(rng.binomial(16, quality) / 16)
+        search.tell(vectors[-1])
+        checksums.append(search.checksum())
+    return vectors, checksums
+
+
+@pytest.mark.parametrize(("n", "population"), [(10_000, 32), (10_240, 32), (19_456, 34), (1_728, 27), (1, 4)])
+def test_the_papers_population_sizes(n: int, population: int) -> None:
+    assert population_size(n) == population
+
+
+@pytest.mark.parametrize(("population", "parents", "mu_eff"), [(32, 16, 9.18), (33, 16, 9.44), (34, 17, 9.71)])
+def test_the_recombination_weights_are_the_published_ones(population: int, parents: int, mu_eff: float) -> None:
+    weights = SepCmaEs(1, 50, population, 0.03)._strategy.sp.weights
+    assert weights.mu == parents
+    assert weights.mueff == pytest.approx(mu_eff, abs=0.005)
+    wanted = math.log((population + 1) / 2) - np.log(np.arange(1, parents + 1))
+    np.testing.assert_allclose(weights[:parents], wanted / wanted.sum(), rtol=1e-12)
+
+
+def test_the_model_is_diagonal_and_starts_at_zero() -> None:
+    search = SepCmaEs(1, 19_456, 34, 0.03)
+    assert not search.mean.any()
+    assert search.sigma == 0.03
+    population = search.ask()
+    assert population.shape == (34, 19_456)
+    assert population.std() == pytest.approx(0.03, rel=0.01)
+    assert np.corrcoef(population).ravel()[1:34] == pytest.approx(0, abs=0.05)
+
+
+def test_asking_twice_changes_nothing() -> None:
+    one, two = SepCmaEs(4, 20, 8, 0.1), SepCmaEs(4, 20, 8, 0.1)
+    start = one.checksum()
+    first = one.ask()
+    first_again = one.ask()
+    np.testing.assert_array_equal(first, first_again)
+    assert one.checksum() == start
+    first_again[:] = 7  # a caller's scribbling must not reach the search
+    for search in (one, two):
+        search.tell(np.arange(8.0))
+    assert one.checksum() == two.checksum() != start
+
+
+@pytest.mark.parametrize("n", [12, 400])
+@pytest.mark.parametrize("killed_after", [0, 1, 2, 5, 9])
+def test_replay_is_bit_equal_at_any_kill_point(n: int, killed_after: int) -> None:
+    whole = SepCmaEs(11, n, 10, 0.05)
+    vectors, checksums = run(whole, 9)
+    rebuilt = replay(11, n, 10, 0.05, vectors[:killed_after], checksums[: killed_after + 1], library_version())
+    assert rebuilt.generation == killed_after
+    for vector in vectors[killed_after:]:
+        rebuilt.ask()
+        rebuilt.tell(vector)
+    assert rebuilt.checksum() == whole.checksum()
+    assert rebuilt.mean.tobytes() == whole.mean.tobytes()
+    assert rebuilt.sigma.hex() == whole.sigma.hex()
+    assert rebuilt.ask().tobytes() == whole.ask().tobytes()
+
+
+@pytest.mark.parametrize("n", [12, 400])
+def test_numpys_global_generator_is_neither_read_nor_moved(n: int) -> None:
+    np.random.seed(1)
+    quiet = SepCmaEs(3, n, 9, 0.1)
+    before = repr(np.random.get_state())
+    _, checksums = run(quiet, 8)
+    assert repr(np.random.get_state()) == before
+    noisy = SepCmaEs(3, n, 9, 0.1)
+    np.random.seed(99)
+    assert run(noisy, 8)[1] == checksums
+
+
+def test_seeds_give_different_searches() -> None:
+    assert SepCmaEs(1, 10, 8, 0.1).ask().tobytes() != SepCmaEs(2, 10, 8, 0.1).ask().tobytes()
+
+
+BAD = [
+    np.arange(7.0),
+    np.arange(9.0),
+    np.zeros((8, 1)),
+    np.array([0, 1, 2, 3, 4, 5, 6, np.nan]),
+    np.array([0, 1, 2, 3, 4, 5, 6, np.inf]),
+    np.array([0, 1, 2, 3, 4, 5, 6, "x"], dtype=object),
+    np.array([0, 1, 2, 3, 4, 5, 6, None], dtype=object),
+]
+
+
+@pytest.mark.parametrize("fitness", BAD)
+def test_unfit_fitness_is_refused_and_leaves_no_trace(fitness: Array) -> None:
+    search, twin = SepCmaEs(2, 15, 8, 0.1), SepCmaEs(2, 15, 8, 0.1)
+    asked = search.ask()
+    with pytest.raises(ValueError, match="fitness"):
+        search.tell(fitness)
+    np.testing.assert_array_equal(search.ask(), asked)
+    for each in (search, twin):
+        each.tell(np.arange(8.0))
+    assert search.checksum() == twin.checksum()
+
+
+@pytest.mark.parametrize(
+    ("n", "population", "sigma0", "start"),
+    [(1, 8, 0.1, None), (10, 2, 0.1, None), (10, 8, 0.0, None), (10, 8, math.nan, None), (10, 8, 0.1, np.zeros(9))],
+)
+def test_impossible_searches_are_refused(n: int, population: int, sigma0: float, start: Array | None) -> None:
+    with pytest.raises(ValueError, match="wanted"):
+        SepCmaEs(1, n, population, sigma0, start)
+
+
+def test_a_fork_starts_where_its_parent_stood() -> None:
+    start = np.linspace(-1, 1, 30)
+    fork = SepCmaEs(5, 30, 8, 0.1, start)
+    np.testing.assert_array_equal(fork.mean, start)
+    vectors, checksums = run(fork, 3)
+    assert replay(5, 30, 8, 0.1, vectors, checksums, "", start).checksum() == fork.checksum()
+
+
+def test_a_mismatch_names_both_versions_and_the_way_out() -> None:
+    vectors, checksums = run(SepCmaEs(5, 30, 8, 0.1), 3)
+    vectors[1] = vectors[1][::-1] + np.arange(8)
+    with pytest.raises(ReplayMismatch) as caught:
+        replay(5, 30, 8, 0.1, vectors, checksums, "cma 3.2.2, numpy 1.0")
+    for part in ("generation 2", "cma 3.2.2, numpy 1.0", library_version(), "campaign fork"):
+        assert part in str(caught.value)
+    with pytest.raises(ValueError, match="5 checksums for 3"):
+        replay(5, 30, 8, 0.1, vectors, [*checksums, "x"], "")
+
+
+def improvement(n: int, reward: str, generations: int) -> tuple[float, float]:
+    """Return true quality of the mean at the start and at the end; rewards are 16 coin flips."""
+    rng = np.random.default_rng(0)
+    slope = rng.standard_normal(n) / math.sqrt(n)
+    search = SepCmaEs(8, n, population_size(n), 0.3)
+
+    def quality(x: Array) -> Array:
+        far = -np.sum((x - 1) ** 2, axis=-1) / n
+        return far if reward == "sphere" else 1 / (1 + np.exp(-4 * (x @ slope)))
+
+    start = float(quality(search.mean))
+    for _ in range(generations):
+        values = quality(search.ask())
+        search.tell(values if reward == "sphere" else rng.binomial(16, values) / 16)
+    return start, float(quality(search.mean))
+
+
+def test_it_climbs_a_noisy_linear_function() -> None:
+    start, end = improvement(60, "linear", 40)
+    assert start == 0.5
+    assert end > 0.9
+
+
+def test_it_climbs_a_sphere() -> None:
+    start, end = improvement(60, "sphere", 150)
+    assert start == -1
+    assert end > -0.05
+
+
+def test_flat_fitness_is_a_bounded_walk_without_warnings() -> None:
+    search = SepCmaEs(1, 400, 12, 0.03)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(60):
+            search.ask()
+            search.tell(np.full(12, 0.5))
+    assert 0.005 < search.sigma < 0.2
+    assert np.isfinite(search.mean).all()
+
+
+@given(st.lists(st.integers(0, 4), min_size=6, max_size=6), st.floats(0.1, 10), st.floats(-5, 5))
+@settings(max_examples=40, deadline=None)
+def test_only_the_order_of_fitness_counts(levels: list[int], scale: float, shift: float) -> None:
+    one, two = SepCmaEs(6, 8, 6, 0.1), SepCmaEs(6, 8, 6, 0.1)
+    one.tell(np.array(levels, dtype=np.float64))
+    two.tell(np.exp(np.array(levels) * 1.0) * scale + shift)
+    assert one.checksum() == two.checksum()
+
+
+def test_ties_favour_no_position() -> None:
+    search = SepCmaEs(1, 5, 6, 0.1)
+    best = []
+    for _ in range(600):
+        best.append(int(np.argmin(search._loss_ranks(np.array([1.0, 1, 1, 1, 0, 0])))))
+        search._generation += 1
+    shares = np.bincount(best, minlength=6) / len(best)
+    np.testing.assert_allclose(shares[:4], 0.25, atol=0.07)
+    assert not shares[4:].any()
+
+
+def test_fitness_is_maximised() -> None:
+    search = SepCmaEs(1, 30, 12, 0.1)
+    best = search.ask()[:, 0].argmax()
+    search.tell(search.ask()[:, 0])
+    assert search.mean[0] > 0
+    assert best >= 0

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
+
+from services.core.errors import SpecError
+from services.encoder.slm import SmallLanguageModel, limit_threads
+from tests.support.tiny_qwen3 import build_tiny_qwen3
+
+IDS = tuple(range(20, 120))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_qwen3(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> SmallLanguageModel:
+    limit_threads(1)
+    return SmallLanguageModel.load(folder, str(folder))
+
+
+@pytest.mark.parametrize(("position", "index"), [("penultimate", -2), ("last", -1)])
+def test_state_is_the_normed_last_layer_at_the_position(
+    model: SmallLanguageModel, folder: Path, position: str, index: int
+) -> None:
+    slow = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    with torch.no_grad():
+        states = slow(torch.tensor([IDS]), output_hidden_states=True).hidden_states[-1]
+    state = model.state(IDS, position)
+    assert state.dtype == np.float32
+    assert state.shape == (32,)
+    np.testing.assert_allclose(state, states[0, index].numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_state_is_normed(model: SmallLanguageModel) -> None:
+    assert np.sqrt(np.mean(model.state(IDS, "last") ** 2)) == pytest.approx(1.0, abs=0.01)
+
+
+def test_positions_and_texts_give_different_states(model: SmallLanguageModel) -> None:
+    state = model.state(IDS, "penultimate")
+    assert not np.array_equal(state, model.state(IDS, "last"))
+    assert not np.array_equal(state, model.state((*IDS[:-3], 7, *IDS[-2:]), "penultimate"))
+
+
+def test_half_precision_weights_are_read_as_float32(folder: Path, tmp_path: Path) -> None:
+    copy = build_tiny_qwen3(tmp_path / "half")
+    weights = {name: tensor.to(torch.bfloat16) for name, tensor in load_file(copy / "model.safetensors").items()}
+    save_file(weights, copy / "model.safetensors", metadata={"format": "pt"})
+    model = SmallLanguageModel.load(copy, "half")
+    assert model.state(IDS, "last").dtype == np.float32
+    np.testing.assert_allclose(
+        model.state(IDS, "last"), SmallLanguageModel.load(folder, "full").state(IDS, "last"), atol=0.1
+    )
+
+
+def test_sizes_are_known(model: SmallLanguageModel) -> None:
+    assert (model.hidden_size, model.context) == (32, 8192)
+
+
+def test_missing_weights_are_an_error_not_random_numbers(tmp_path: Path) -> None:
+    folder = build_tiny_qwen3(tmp_path / "torn")
+    weights = load_file(folder / "model.safetensors")
+    del weights["layers.1.mlp.up_proj.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(SpecError, match=r"lacks layers\.1\.mlp\.up_proj\.weight"):
+        SmallLanguageModel.load(folder, "torn")
+
+
+def test_weights_that_are_not_finite_are_an_error(tmp_path: Path) -> None:
+    folder = build_tiny_qwen3(tmp_path / "nan")
+    weights = load_file(folder / "model.safetensors")
+    weights["norm.weight"][3] = torch.nan
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(SpecError, match="not finite"):
+        SmallLanguageModel.load(folder, "nan").state(IDS, "last")
+
+
+def test_pickled_weights_and_code_are_refused(tmp_path: Path) -> None:
+    folder = build_tiny_qwen3(tmp_path / "pickled")
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(SpecError, match=r"encoder\.model"):
+        SmallLanguageModel.load(folder, "pickled")
+
+
+def test_truncated_weights_are_refused(tmp_path: Path) -> None:
+    folder = build_tiny_qwen3(tmp_path / "short")
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(SpecError, match="readable language model"):
+        SmallLanguageModel.load(folder, "short")
+
+
+def test_unknown_architecture_is_refused(tmp_path: Path) -> None:
+    folder = build_tiny_qwen3(tmp_path / "other")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "unheard-of"}))
+    with pytest.raises(SpecError, match="readable language model"):
+        SmallLanguageModel.load(folder, "other")

@@ -1,0 +1,1 @@
+"""Runs episodes: claim, decide, call, score, record."""
