@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Examples are bounded by their number: on a busy machine a deadline in milliseconds fails by chance.
+settings.register_profile("trinity", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("trinity")
 
 pytest_plugins = ["tests.support.postgres", "tests.support.broker"]
 

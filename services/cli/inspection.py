@@ -73,7 +73,9 @@ def show_campaign(database: Database, name: str, events_limit: int, *, as_json: 
     """Print one campaign, all figures of the same moment."""
     with database.transaction() as conn:
         found = read(conn, name, events_limit)
-    facts = reporting.facts_from(found.campaign, found.record, found.curve, found.totals, found.evaluation)
+    facts = reporting.facts_from(
+        found.campaign, found.record, found.curve, found.totals, found.evaluation, found.coordinator
+    )
     if as_json:
         render.show_json(as_document(found, reporting.comparison_document(facts)))
         return

@@ -12,9 +12,9 @@ from services.core.campaign import Campaign
 from services.core.states import AttemptOutcome, CandidateKind
 from services.reports import comparison as compared
 from services.reports.records import CallFigure, CampaignFacts, CurveFigure, PolicyKind, Score
-from services.storage import campaigns, ledger, overview
+from services.storage import campaigns, coordinators, ledger, overview
 from services.storage.engine import Database
-from services.storage.records import CallTotals, CampaignRecord, CurvePoint, EvaluationRow
+from services.storage.records import CallTotals, CampaignRecord, CoordinatorRecord, CurvePoint, EvaluationRow
 
 
 def facts_of(database: Database, name: str) -> CampaignFacts:
@@ -27,6 +27,7 @@ def facts_of(database: Database, name: str) -> CampaignFacts:
             overview.learning_curve(conn, record.id),
             ledger.totals(conn, record.id),
             overview.evaluation(conn, record.id),
+            coordinators.of_campaign(conn, record.id),
         )
 
 
@@ -36,6 +37,7 @@ def facts_from(
     curve: Sequence[CurvePoint],
     totals: Sequence[CallTotals],
     evaluation: Sequence[EvaluationRow],
+    coordinator: CoordinatorRecord | None,
 ) -> CampaignFacts:
     names = tuple(model.name for model in campaign.pool)
     return CampaignFacts(
@@ -43,7 +45,7 @@ def facts_from(
         state=record.state.value,
         reason=record.stop_reason,
         seed=record.seed,
-        settings=settings_of(campaign, record),
+        settings=settings_of(campaign, record) | released(coordinator),
         models=names,
         roles=tuple(role.value for role in campaign.protocol.roles),
         population=campaign.search.population,
@@ -77,6 +79,13 @@ def settings_of(campaign: Campaign, record: CampaignRecord) -> dict[str, str]:
         "spent": f"{render.count(record.spend.tokens_charged)} tokens, {render.usd(record.spend.usd_charged)}",
         **{f"version: {name}": version for name, version in sorted(record.versions.items())},
     }  # fmt: skip
+
+
+def released(coordinator: CoordinatorRecord | None) -> dict[str, str]:
+    if coordinator is None:
+        return {}
+    chosen = "" if coordinator.validation is None else f", chosen by its validation score {coordinator.validation:.3f}"
+    return {"coordinator": f"{coordinator.name}, the mean of generation {coordinator.generation}{chosen}"}
 
 
 def curve_figure(point: CurvePoint, names: Sequence[str]) -> CurveFigure:

@@ -18,7 +18,7 @@ from services.config import document
 from services.config.settings import Settings
 from services.core.campaign import Campaign
 from services.core.errors import DatabaseUnavailable, TrinityError
-from services.core.states import CampaignState, EpisodeState
+from services.core.states import CampaignState, EpisodeState, GenerationKind
 from services.storage import campaigns, overview
 from services.storage.engine import Database
 from services.storage.records import CurvePoint, Progress
@@ -166,10 +166,12 @@ def status_line(view: View) -> str:
 
 
 def generation_text(view: View) -> str:
-    number, kind = view.progress.generation, view.progress.generation_kind
-    if kind is not None and kind.value == "evaluation":
+    if view.progress.generation_kind is GenerationKind.EVALUATION:
         return "held-out evaluation"
-    return f"generation {number} of {view.campaign.search.generations}"
+    if view.progress.generation_kind is GenerationKind.VALIDATION:
+        return "validation of the last mean"
+    number = view.progress.generation or 0
+    return f"generation {number} ({number + 1} of {view.campaign.search.generations})"
 
 
 def page(view: View) -> RenderableType:

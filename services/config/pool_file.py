@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from services.config.fields import Surroundings
 from services.config.messages import spec_error
 from services.config.pool_sections import ReplaySection, SimulatedSection
-from services.config.sections import LOCAL_PREFIX
+from services.config.settings import LOCAL_PREFIX
 from services.config.yaml_reader import ABSENT, Document, parse, read_text
 from services.core.campaign import Campaign
 from services.core.errors import SpecError

@@ -22,10 +22,10 @@ from services.config.fields import (
     expand,
 )
 from services.config.problems_section import ProblemsSection
+from services.config.settings import LOCAL_PREFIX
 from services.core.campaign import VerifierWithoutAnswer
 from services.core.protocol.roles import ROLE_ORDER, Role
 
-LOCAL_PREFIX = "local:"
 DEFAULT_ENCODER = "smollm2-135m-instruct"
 
 # What the product decides itself for every call: who is asked, with which key, how long, how much, and how often.

@@ -9,7 +9,9 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
@@ -90,6 +92,9 @@ class EmbeddedPostgres:
     def stop(self) -> None:
         """Fast shutdown: sessions are ended, everything committed is on disk."""
         self._server.stop()
+        if self._socket_dir().parent != self._home:
+            with suppress(OSError):
+                self._socket_dir().rmdir()
 
     def _start(self) -> None:
         program = binaries.postgres()
@@ -133,6 +138,9 @@ class EmbeddedPostgres:
         make_secret(self._home / "password")
         options = ["--auth=scram-sha-256", f"--username={ROLE}", f"--pwfile={self._home / 'password'}"]
         options += ["--encoding=UTF8", "--no-locale", "--no-instructions"]
+        if sys.platform == "linux":
+            # One call for the whole file system instead of a thousand for its files: half the time on a busy disk.
+            options.append("--sync-method=syncfs")
         self._run([str(binaries.postgres("initdb")), "-D", str(draft), *options], identity)
         statement = self._home / "create.sql"
         statement.write_text(f"CREATE DATABASE {DATABASE}\n")

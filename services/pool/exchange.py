@@ -64,7 +64,7 @@ class _WatchedBody(httpx.SyncByteStream):
             size += len(chunk)
             if size > LARGEST_BODY:
                 raise BodyTooLarge(f"the reply is larger than {LARGEST_BODY} bytes", request=self._request)
-            if False:
+            if self._exchange.remaining_seconds <= 0:
                 raise httpx.ReadTimeout("the reply was still arriving at the deadline", request=self._request)
             yield chunk
 

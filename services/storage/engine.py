@@ -19,6 +19,10 @@ __all__ = ["CHANNEL", "Connection", "Database", "parse_url"]
 
 CURE = "start one with `manage.py up`, or set TRINITY_DATABASE_URL to one that runs"
 
+# lock not available, statement cancelled by its timeout, deadlock, serialisation failure
+BUSY = frozenset({"55P03", "57014", "40P01", "40001"})
+BUSY_CURE = "another process holds it; try again"
+
 # A statement of ours takes milliseconds; whatever takes longer than these is stuck and must let go of its locks.
 SESSION = {
     "idle_in_transaction_session_timeout": "60s",
@@ -125,7 +129,13 @@ class Database:
         except DBAPIError as error:
             if not (isinstance(error, OperationalError) or error.connection_invalidated):
                 raise
-            raise DatabaseUnavailable(f"the database at {place(self._url)} failed: {reason(error)}", CURE) from error
+            raise unavailable(self._url, error) from error
+
+
+def unavailable(url: URL, error: DBAPIError) -> DatabaseUnavailable:
+    """Return what to raise for a driver error: the database is away, or only somebody else's lock is in the way."""
+    cure = BUSY_CURE if getattr(error.orig, "sqlstate", None) in BUSY else CURE
+    return DatabaseUnavailable(f"the database at {place(url)} failed: {reason(error)}", cure)
 
 
 def place(url: URL) -> str:

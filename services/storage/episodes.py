@@ -38,7 +38,7 @@ with taken as (
     insert into attempt (episode_id, number, worker, outcome) select id, attempt, :owner, 'running' from taken
 )
 select t.id, t.attempt, t.campaign_id, t.generation_id, t.candidate_id, t.purpose, t.replicate, t.problem_id, t.seed,
-    t.name, t.spec_sha256, g.number, c.kind, c.index
+    t.name, t.spec_sha256, g.number, c.kind, c.index as place_in_kind
 from taken t
 join generation g on g.id = t.generation_id
 join candidate c on c.id = t.candidate_id
@@ -140,12 +140,12 @@ def claim(conn: Connection, episode_id: EpisodeId, owner: str, lease_seconds: fl
         generation_number=row.number,
         candidate_id=CandidateId(row.candidate_id),
         candidate_kind=kind,
-        candidate_index=row.index,
+        candidate_index=row.place_in_kind,
         purpose=Purpose(row.purpose),
         replicate=row.replicate,
         problem_id=row.problem_id,
         seed=row.seed,
-        label=label(row.name, row.number, kind, row.index, row.replicate),
+        label=label(row.name, row.number, kind, row.place_in_kind, row.replicate),
     )
 
 

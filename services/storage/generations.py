@@ -35,7 +35,7 @@ select :generation, c.kind, c.index, c.theta
 from unnest(cast(:kinds as text[]), cast(:indexes as integer[]), cast(:thetas as bytea[]))
     with ordinality as c(kind, index, theta, place)
 order by c.place
-returning id, kind, index
+returning id, kind, index as place_in_kind
 """)
 
 INSERT_EPISODES = text("""
@@ -61,7 +61,7 @@ LOCK_CAMPAIGN = text("select id from campaign where id = :campaign for no key up
 COUNTS = text("select state, count(*) as episodes from episode where generation_id = :generation group by state")
 
 OUTCOMES = text("""
-select c.kind, c.index, e.purpose, e.replicate, e.problem_id, e.state, e.reward, e.turns
+select c.kind, c.index as place_in_kind, e.purpose, e.replicate, e.problem_id, e.state, e.reward, e.turns
 from episode e join candidate c on c.id = e.candidate_id
 where e.generation_id = :generation
 order by c.kind, c.index, e.purpose, e.replicate
@@ -167,7 +167,7 @@ def outcomes(conn: Connection, generation_id: GenerationId) -> list[Outcome]:
     return [
         Outcome(
             CandidateKind(row.kind),
-            row.index,
+            row.place_in_kind,
             Purpose(row.purpose),
             row.replicate,
             row.problem_id,
@@ -232,7 +232,7 @@ def _insert_candidates(conn: Connection, generation_id: GenerationId, new: Seque
         "thetas": [None if candidate.theta is None else pack32(candidate.theta) for candidate in new],
     }
     rows = conn.execute(INSERT_CANDIDATES, {"generation": generation_id, **columns})
-    ids = {(row.kind, row.index): int(row.id) for row in rows}
+    ids = {(row.kind, row.place_in_kind): int(row.id) for row in rows}
     return [ids[candidate.kind.value, candidate.index] for candidate in new]
 
 

@@ -32,7 +32,7 @@ with load as materialized (
         where campaign_id = load.id and state = 'queued' and published_at < now() - make_interval(secs => :republish)
         order by id limit :window) e
 )
-select e.id, e.attempt, e.purpose, e.replicate, r.name, g.number, c.kind, c.index
+select e.id, e.attempt, e.purpose, e.replicate, r.name, g.number, c.kind, c.index as place_in_kind
 from ready r
 join episode e on e.id = r.id
 join generation g on g.id = e.generation_id
@@ -65,7 +65,7 @@ def pending(conn: Connection, *, window: int, republish_seconds: float) -> list[
             EpisodeId(row.id),
             row.attempt,
             Purpose(row.purpose),
-            label(row.name, row.number, CandidateKind(row.kind), row.index, row.replicate),
+            label(row.name, row.number, CandidateKind(row.kind), row.place_in_kind, row.replicate),
         )
         for row in conn.execute(PENDING, values)
     ]

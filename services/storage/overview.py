@@ -74,7 +74,7 @@ group by g.id, t.agent, t.role
 K = TypeVar("K")
 
 EVALUATION = text("""
-select c.kind, c.index, e.problem_id, p.key, p.family, e.replicate, e.reward, e.turns
+select c.kind, c.index as place_in_kind, e.problem_id, p.key, p.family, e.replicate, e.reward, e.turns
 from generation g
 join episode e on e.generation_id = g.id and e.state = 'scored' and e.purpose = 'evaluation'
 join candidate c on c.id = e.candidate_id
@@ -156,7 +156,7 @@ def evaluation(conn: Connection, campaign_id: CampaignId) -> list[EvaluationRow]
     return [
         EvaluationRow(
             CandidateKind(row.kind),
-            row.index,
+            row.place_in_kind,
             row.problem_id,
             unescape(row.key),
             unescape(row.family),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import Connection, Row, text
@@ -34,11 +35,11 @@ def insert(conn: Connection, campaign_id: CampaignId, by_split: Mapping[Split, S
         SpecError: two of them have the same key.
     """
     seen: set[str] = set()
+    for problem in chain.from_iterable(by_split.values()):
+        if problem.key in seen:
+            raise SpecError("problems", problem.key, "a key that no other problem of the campaign has")
+        seen.add(problem.key)
     for split, members in by_split.items():
-        for problem in members:
-            if problem.key in seen:
-                raise SpecError("problems", problem.key, "a key that no other problem of the campaign has")
-            seen.add(problem.key)
         conn.execute(INSERT, {"campaign": campaign_id, "split": split.value, **_columns(members)})
 
 

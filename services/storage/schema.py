@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 from services.core.errors import DatabaseUnavailable, PrerequisiteMissing
-from services.storage.engine import CURE, connect_arguments, parse_url, place, reason
+from services.storage.engine import BUSY, connect_arguments, parse_url, reason, unavailable
 
 UPGRADE_LOCK = 0x7472_696E_6974_7902
 TRIES = 20
@@ -91,10 +91,8 @@ def _migrate(url: str, revision: str, *, up: bool) -> None:
                     _migrate_once(conn, revision, up=up)
                 return
             except OperationalError as error:
-                if error.connection_invalidated or not getattr(error.orig, "sqlstate", None):
-                    raise DatabaseUnavailable(
-                        f"the database at {place(parsed)} failed: {reason(error)}", CURE
-                    ) from error
+                if getattr(error.orig, "sqlstate", None) not in BUSY:
+                    raise unavailable(parsed, error) from error
                 problem = error
                 time.sleep(0.25)
         what = reason(problem) if problem is not None else ""

@@ -62,17 +62,20 @@ def module_names() -> list[str]:
 
 
 def test_importing_every_module_opens_nothing(tmp_path: Path) -> None:
+    home, here = tmp_path / "home", tmp_path / "here"  # matplotlib makes its font cache at home
+    home.mkdir()
+    here.mkdir()
     done = subprocess.run(
         [sys.executable, "-c", PROBE, *module_names()],
-        env={"PYTHONPATH": str(ROOT), "PATH": "", "HOME": str(tmp_path)},
-        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": "", "HOME": str(home)},
+        cwd=here,
         capture_output=True,
         text=True,
         timeout=200,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert int(done.stdout) == len(module_names())
-    assert list(tmp_path.iterdir()) == [], "importing wrote files"
+    assert list(here.iterdir()) == [], "importing wrote files"
 
 
 @pytest.mark.parametrize("module", ["services.cli.main", "scheduler.loop", "services.storage.engine"])

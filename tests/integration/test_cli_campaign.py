@@ -135,5 +135,7 @@ def test_known_hidden_sizes_are_the_catalogue_s() -> None:
 
 def test_a_name_is_accepted_on_the_command_line_exactly_when_a_file_may_carry_it(bare_cli: CommandLine) -> None:
     for name in ("a", "a.b-c_1", "9x", "x" * 64, "X", ".a", "é", "x" * 65):
-        in_file = bare_cli("campaign", "validate", bare_cli.campaign(CAMPAIGN.replace("name: small", f"name: '{name}'")))
+        in_file = bare_cli(
+            "campaign", "validate", bare_cli.campaign(CAMPAIGN.replace("name: small", f"name: '{name}'"))
+        )
         assert (in_file.code == 0) == (submission.NAME.fullmatch(name) is not None), name

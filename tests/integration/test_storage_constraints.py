@@ -12,7 +12,6 @@ from services.storage import ledger
 from services.storage.engine import Database
 from tests.support.storage import scene
 
-
 SECOND_GENERATION = """
 insert into generation (campaign_id, number, kind, state, epoch, mean, sigma, checksum)
 select campaign_id, 1, kind, state, epoch, mean, sigma, checksum from generation

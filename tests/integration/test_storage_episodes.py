@@ -117,7 +117,7 @@ def test_a_retry_waits_for_its_back_off(database: Database) -> None:
         assert claim.episode_id not in {row.episode_id for row in ready}
     with database.transaction() as conn:
         (row,) = query(conn, "select extract(epoch from available_at - now()) from episode where attempt = 1")
-    assert 25 < float(str(row[0])) <= 30
+    assert 25 < float(row[0]) <= 30
 
 
 def test_giving_back_is_no_failure_and_its_attempt_number_is_spent(database: Database) -> None:
@@ -162,4 +162,4 @@ def test_a_megabyte_of_output_is_kept(database: Database) -> None:
         episodes.record_score(conn, made.claim(), 0.0, "turn_limit", [worker_turn(1, "x\x00" * 500_000)])
     with database.transaction() as conn:
         (row,) = query(conn, "select output from turn")
-    assert str(row[0]) == escape("x\x00" * 500_000)
+    assert row[0] == escape("x\x00" * 500_000)

@@ -92,7 +92,7 @@ def test_settling_twice_changes_nothing(database: Database) -> None:
     with database.transaction() as conn:
         spend = campaigns.by_id(conn, made.campaign).spend
         assert (spend.tokens_charged, spend.usd_charged) == (42, Decimal("0.000000000001"))
-        assert (spend.tokens_reserved, spend.usd_reserved) == (0, 0)
+        assert (spend.tokens_reserved, spend.usd_reserved) == (0, Decimal(0))
         assert query(conn, "select kind, tokens from ledger_entry order by kind") == [
             ("charge", 42),
             ("release", 100),
@@ -118,7 +118,7 @@ def test_how_calls_end(
     with database.transaction() as conn:
         assert query(conn, "select state, estimated, cost_usd from llm_call") == [(state, estimated, usd)]
         spend = campaigns.by_id(conn, made.campaign).spend
-        assert (spend.tokens_charged, spend.usd_charged, spend.usd_reserved) == (tokens, usd, 0)
+        assert (spend.tokens_charged, spend.usd_charged, spend.usd_reserved) == (tokens, usd, Decimal(0))
 
 
 def test_a_bill_above_the_reservation_is_booked_and_stops_the_campaign(database: Database) -> None:

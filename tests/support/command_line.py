@@ -44,12 +44,12 @@ class CommandLine:
 
     folder: Path
     monkeypatch: pytest.MonkeyPatch
-    capsys: pytest.CaptureFixture[str]
+    capfd: pytest.CaptureFixture[str]
 
     def __call__(self, *arguments: str) -> Outcome:
-        self.capsys.readouterr()
+        self.capfd.readouterr()
         code = main.run(arguments)
-        captured = self.capsys.readouterr()
+        captured = self.capfd.readouterr()
         return Outcome(code, captured.out, captured.err)
 
     def set(self, name: str, value: str) -> None:
@@ -62,10 +62,10 @@ class CommandLine:
 
 
 @pytest.fixture
-def bare_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+def bare_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CommandLine:
     """The command line with an empty var folder and no services."""
     monkeypatch.setenv("TRINITY_VAR_DIR", str(tmp_path / "var"))
-    return CommandLine(tmp_path, monkeypatch, capsys)
+    return CommandLine(tmp_path, monkeypatch, capfd)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -100,7 +101,7 @@ def scene(
     return Scene(database, campaign, generation, epoch, tuple(EpisodeId(row[0]) for row in found))
 
 
-def query(conn: Connection, statement: str) -> list[tuple[object, ...]]:
+def query(conn: Connection, statement: str) -> list[tuple[Any, ...]]:
     """Run any SQL and return its rows, for what the public functions do not show."""
     result = conn.exec_driver_sql(statement)
     return [tuple(row) for row in result] if result.returns_rows else []

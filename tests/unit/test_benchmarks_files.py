@@ -47,7 +47,7 @@ def rows(count: int, **more: Any) -> list[dict[str, Any]]:
 
 
 def test_fields_are_mapped(tmp_path: Path) -> None:
-    row = {"task": {"text": "how many?"}, "gold": "work\n#### 1,072", "n": 7, "kind": "gsm"}
+    row = {"task": {"text": "how many?"}, "gold": "#### 3 of\n#### 1,072", "n": 7, "kind": "gsm"}
     source = answers(
         file_of(tmp_path, [row, {**row, "task": {"text": "again?"}, "n": 8}]),
         question="task.text", answer="gold", answer_after="####", id="n", family="kind",

@@ -189,6 +189,24 @@ def test_all_mistakes_are_told_the_first_one_first() -> None:
     assert "; also search.sigma0 (f.yaml:17): got 'no'" in str(caught.value)
 
 
+def test_the_first_mistake_is_the_first_in_the_file() -> None:
+    with pytest.raises(SpecError) as caught:
+        resolved("seed: x\n" + SMALL.replace("training: 20", "training: x"))
+    assert caught.value.path == "seed (f.yaml:1)"
+
+
+def test_a_wrong_entry_does_not_make_its_list_too_short() -> None:
+    text = str(refused(FILES, "${DATA}", "${EMPTY}", {"DATA": "/data", "EMPTY": ""}))
+    assert "set EMPTY" in text
+    assert "at least 1 entry" not in text
+
+
+def test_validation_counts_in_the_first_generation() -> None:
+    text = SMALL + "  population: 5\nvalidation: {problems: 8}\nbudget: {episodes: 28}\n"
+    assert resolved(text).budget.episodes == 28
+    assert "at least 28 for one generation" in str(refused(text, "episodes: 28", "episodes: 27"))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "place", "words"),
     [

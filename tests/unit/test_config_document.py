@@ -128,6 +128,7 @@ def test_the_hash_sees_every_field() -> None:
         (("search", "sigma0"), "wide", "search.sigma0: got 'wide', wanted a number"),
         (("search", "sigma0"), -1.0, "search.sigma0: got -1.0, wanted a number above"),
         (("search", "population"), "8", "search.population: got '8'"),
+        (("hidden_size",), True, "hidden_size: got True"),
         (("protocol", "max_turns"), 0, "protocol.max_turns: got 0"),
         (("protocol", "roles"), ["boss"], "protocol.roles.0: got 'boss'"),
         (("protocol", "thinker_sets_role"), 1, "protocol.thinker_sets_role: got 1"),

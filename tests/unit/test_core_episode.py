@@ -92,6 +92,16 @@ def test_the_thinker_names_the_next_role_and_only_the_next() -> None:
     assert result.termination is Termination.ACCEPTED
 
 
+def test_a_named_role_does_not_outlive_a_turn_without_a_call() -> None:
+    named = "<suggestion>look</suggestion><suggested_role>verifier</suggested_role>"
+    result = play(Script([(0, T, named), (1, W, "not asked"), (2, W, ANSWER), (1, V, "ACCEPT")]))
+    assert [(item.role, item.role_source) for item in result.transcript.items][1:3] == [
+        (V, RoleSource.THINKER),
+        (W, RoleSource.POLICY),
+    ]
+    assert result.calls == 3
+
+
 @pytest.mark.parametrize(
     "protocol",
     [ProtocolSpec(thinker_sets_role=False, max_turns=2), ProtocolSpec(roles=(T, V), max_turns=2)],

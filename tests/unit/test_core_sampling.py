@@ -41,6 +41,10 @@ def test_every_problem_comes_up_once_before_any_comes_up_twice(seed: int, replic
     assert sorted(stream[:size]) == list(range(size))
 
 
+def test_the_split_is_shuffled_anew_each_time_round() -> None:
+    assert training_positions(1, "common", 0, 0, 50, 50) != training_positions(1, "common", 1, 0, 50, 50)
+
+
 def test_common_minibatches_are_the_same_for_all_candidates_and_differ_between_generations() -> None:
     assert training_positions(1, "common", 2, 0, 16, 900) == training_positions(1, "common", 2, 31, 16, 900)
     assert training_positions(1, "common", 2, 0, 16, 900) != training_positions(1, "common", 3, 0, 16, 900)

@@ -46,6 +46,7 @@ def test_the_recombination_weights_are_the_published_ones(population: int, paren
 
 def test_the_model_is_diagonal_and_starts_at_zero() -> None:
     search = SepCmaEs(1, 19_456, 34, 0.03)
+    assert type(search._strategy.sm).__name__ == "GaussStandardConstant", "no n x n matrix"
     assert not search.mean.any()
     assert search.sigma == 0.03
     population = search.ask()

@@ -31,8 +31,7 @@ def draw(probabilities: NDArray[np.float64], rng: np.random.Generator) -> int:
     common random numbers are for. An index of probability 0 is never returned.
     """
     cumulative = np.cumsum(probabilities)
-    index = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
-    return min(index, int(np.flatnonzero(probabilities)[-1]))
+    return int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
 
 
 def select(

@@ -1,0 +1,97 @@
+"""The comparison on held-out problems."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.reports import comparison
+from services.reports.records import PolicyKind, Score
+
+Rewards = dict[str, list[float]]
+MODELS = ("ada", "bob")
+
+rewards = st.sampled_from([0.0, 0.25, 1.0])
+tables = st.integers(1, 12).flatmap(
+    lambda n: st.fixed_dictionaries({name: st.lists(rewards, min_size=n, max_size=n) for name in ("mean", *MODELS)})
+)
+
+
+def scores_of(table: Rewards, families: tuple[str, ...] = ("sums",)) -> list[Score]:
+    found = []
+    for name, values in table.items():
+        kind = PolicyKind.SINGLE if name in MODELS else PolicyKind.COORDINATOR
+        policy = name if name in MODELS else comparison.COORDINATOR
+        for at, reward in enumerate(values):
+            found.append(Score(kind, policy, f"p{at}", families[at % len(families)], reward))
+    return found
+
+
+def estimates(result: comparison.Comparison) -> dict[str, float]:
+    return {line.policy: line.interval.estimate for line in result.lines}
+
+
+@given(tables)
+def test_estimates_are_means_and_lie_in_their_intervals(table: Rewards) -> None:
+    result = comparison.compare(scores_of(table), seed=1)
+    found = estimates(result)
+    for name, values in table.items():
+        policy = name if name in MODELS else comparison.COORDINATOR
+        assert found[policy] == pytest.approx(sum(values) / len(values))
+    for line in result.lines:
+        assert line.n == len(table["mean"])
+        assert line.interval.low <= line.interval.estimate + 1e-12
+        assert line.interval.estimate <= line.interval.high + 1e-12
+
+
+@given(tables)
+def test_oracle_is_no_worse_than_the_best_per_family_which_is_no_worse_than_any_model(table: Rewards) -> None:
+    found = estimates(comparison.compare(scores_of(table, ("sums", "words")), seed=1))
+    best_model = max(found[name] for name in MODELS)
+    per_family = found.get(comparison.FAMILY_BEST, best_model)
+    assert best_model <= per_family + 1e-12
+    assert per_family <= found[comparison.ORACLE] + 1e-12
+    expected = [max(pair) for pair in zip(*(table[name] for name in MODELS), strict=True)]
+    assert found[comparison.ORACLE] == pytest.approx(sum(expected) / len(expected))
+
+
+@given(tables)
+def test_the_paired_difference_is_to_the_best_single_model(table: Rewards) -> None:
+    result = comparison.compare(scores_of(table), seed=1)
+    (difference,) = result.differences
+    found = estimates(result)
+    assert found[difference.against] == max(found[name] for name in MODELS)
+    assert difference.interval.estimate == pytest.approx(found[comparison.COORDINATOR] - found[difference.against])
+
+
+def test_differences_use_only_problems_that_both_answered() -> None:
+    scores = scores_of({"mean": [1.0, 1.0, 0.0], "ada": [0.0, 1.0], "bob": [0.0, 0.0]})
+    (difference,) = comparison.compare(scores, seed=1).differences
+    assert difference.n == 2
+    assert difference.interval.estimate == pytest.approx(0.5)
+
+
+def test_replicates_of_a_problem_are_averaged_not_counted() -> None:
+    scores = [Score(PolicyKind.SINGLE, "ada", "p0", "sums", reward) for reward in (0.0, 1.0)]
+    (line, *_) = comparison.compare(scores, seed=1).lines
+    assert (line.n, line.interval.estimate) == (1, 0.5)
+
+
+def test_the_same_scores_give_the_same_intervals() -> None:
+    values = [at / 40 for at in range(40)]
+    scores = scores_of({"mean": values, "ada": values[::-1], "bob": [value**2 for value in values]})
+    assert comparison.compare(scores, seed=4) == comparison.compare(scores, seed=4)
+    assert comparison.compare(scores, seed=4) != comparison.compare(scores, seed=5)
+
+
+def test_no_scores_give_an_empty_comparison() -> None:
+    assert comparison.compare([], seed=1) == comparison.Comparison((), (), {})
+
+
+def test_families_are_split_when_there_are_several() -> None:
+    scores = scores_of({"mean": [1.0, 0.0], "ada": [1.0, 0.0], "bob": [0.0, 1.0]}, ("sums", "words"))
+    result = comparison.compare(scores, seed=1)
+    assert list(result.families) == ["sums", "words"]
+    by_name = {line.policy: line.interval.estimate for line in result.families["words"]}
+    assert (by_name["ada"], by_name["bob"]) == (0.0, 1.0)

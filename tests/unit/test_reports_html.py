@@ -1,0 +1,136 @@
+"""The HTML report: complete, self-contained, and safe against what campaigns contain."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from decimal import Decimal
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from services.reports import html
+from services.reports.comparison import COORDINATOR, RANDOM
+from services.reports.records import CallFigure, CampaignFacts, CurveFigure, PolicyKind, Score
+
+HOSTILE = '<script>alert("x")</script>&\'"'
+
+
+def facts(**changes: object) -> CampaignFacts:
+    curve = tuple(
+        CurveFigure(
+            generation=number,
+            sigma=0.1 * 0.99**number,
+            mean_fitness=0.3 + 0.02 * number,
+            best_fitness=0.5 + 0.02 * number,
+            validation=0.4 + 0.02 * number if number % 4 == 0 else None,
+            model_share={"ada": 0.5 - 0.02 * number, "bob": 0.5 + 0.02 * number},
+            role_share={"worker": 0.6, "thinker": 0.1, "verifier": 0.3},
+            mean_turns=2.2,
+            usd=Decimal("0.0123"),
+        )
+        for number in range(12)
+    )
+    policies = ((PolicyKind.COORDINATOR, COORDINATOR), (PolicyKind.SINGLE, "ada"), (PolicyKind.SINGLE, "bob"))
+    scores = tuple(
+        Score(kind, policy, f"p{at}", ("sums", "words")[at % 2], float((at * 7 + len(policy)) % 3 > 0))
+        for kind, policy in (*policies, (PolicyKind.RANDOM, RANDOM))
+        for at in range(40)
+    )
+    made = CampaignFacts(
+        name="small",
+        state="completed",
+        reason="all generations done",
+        seed=7,
+        settings={"seed": "7", "theta": "2,880 numbers"},
+        models=("ada", "bob"),
+        roles=("worker", "thinker", "verifier"),
+        population=4,
+        replicates=3,
+        validation_problems=2,
+        curve=curve,
+        scores=scores,
+        calls=(CallFigure("ada", "worker", True, 1200, 3, 45_000, Decimal("0.5")),),
+        commands=("manage.py campaign report small --out small",),
+        specification={"version": 1},
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+class Balanced(HTMLParser):
+    """Fails on a tag that is closed without being open; collects what is left open."""
+
+    VOID = frozenset({"meta", "img"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_report_is_one_page_with_its_plots_inside_and_beside(tmp_path: Path) -> None:
+    page = html.write(facts(), tmp_path / "report").read_text()
+    plots = sorted(path.name for path in (tmp_path / "report").glob("*.png"))
+    assert plots == ["comparison.png", "learning_curve.png", "models.png", "roles.png", "spend.png"]
+    assert page.count("data:image/png;base64,") == len(plots)
+    for path in (tmp_path / "report").glob("*.png"):
+        assert path.read_bytes().startswith(b"\x89PNG")
+    assert not re.search(r"""(src|href)=["']?(https?:|//|/)""", page), "the page needs something outside itself"
+    parser = Balanced()
+    parser.feed(page)
+    assert parser.open == []
+
+
+def test_every_number_carries_its_sample_size_seed_and_command(tmp_path: Path) -> None:
+    page = html.write(facts(), tmp_path).read_text()
+    assert "95 %" in page
+    assert "On 40 held-out problems" in page
+    assert "manage.py campaign report small" in page
+    assert "By family" in page
+
+
+@pytest.mark.parametrize("field", ["name", "state", "reason"])
+def test_texts_of_a_campaign_are_never_markup(tmp_path: Path, field: str) -> None:
+    page = html.write(facts(**{field: HOSTILE}), tmp_path).read_text()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_hostile_model_names_and_specifications_are_escaped(tmp_path: Path) -> None:
+    calls = (CallFigure(HOSTILE, "worker", False, 1, 0, 1, Decimal(0)),)
+    scores = (Score(PolicyKind.SINGLE, HOSTILE, "p", HOSTILE, 1.0), Score(PolicyKind.SINGLE, "ada", "q", "sums", 0.0))
+    page = html.write(facts(calls=calls, scores=scores, specification={"a": HOSTILE}), tmp_path).read_text()
+    assert "<script" not in page
+
+
+def test_a_campaign_without_results_has_a_report_without_plots(tmp_path: Path) -> None:
+    page = html.write(facts(curve=(), scores=(), calls=()), tmp_path).read_text()
+    assert "No held-out problem has been answered yet" in page
+    assert list(tmp_path.glob("*.png")) == []
+
+
+def test_the_same_facts_give_the_same_plots(tmp_path: Path) -> None:
+    first, second = html.write(facts(), tmp_path / "a"), html.write(facts(), tmp_path / "b")
+    assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "verdict"), [(1.0, "does better than"), (0.0, "does worse than"), (0.5, "cannot be told from")]
+)
+def test_the_lead_says_what_the_interval_says(tmp_path: Path, coordinator: float, verdict: str) -> None:
+    scores = tuple(
+        Score(kind, policy, f"p{at}", "sums", reward)
+        for kind, policy, reward in (
+            (PolicyKind.COORDINATOR, COORDINATOR, coordinator),
+            (PolicyKind.SINGLE, "ada", 0.5),
+        )
+        for at in range(30)
+    )
+    assert f"{verdict} ada" in html.write(facts(scores=scores), tmp_path).read_text()
