@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
+from itertools import count
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.core.campaign import BudgetLimits
-from services.core.errors import TrinityError
+from services.core.errors import DatabaseUnavailable, TrinityError
 from services.core.ids import CallId
 from services.core.ledger.usage import Usage
 from services.core.protocol.roles import Role
@@ -18,6 +19,7 @@ from services.storage import campaign_states, campaigns, episodes, leases, ledge
 from services.storage.engine import Connection, Database
 from services.storage.records import ClaimedEpisode, Settlement
 from tests.support.storage import Scene, query, scene, worker_turn
+from tests.support.threads import at_once
 
 LIMITS = BudgetLimits(episodes=100, tokens=900, usd=Decimal("0.9"))
 
@@ -25,12 +27,12 @@ LIMITS = BudgetLimits(episodes=100, tokens=900, usd=Decimal("0.9"))
 class History:
     """Draws one step after another; whatever the rules refuse is part of the history."""
 
-    def __init__(self, made: Scene, seed: int) -> None:
+    def __init__(self, made: Scene, seed: int, shared: History | None = None) -> None:
         self.made = made
         self.random = random.Random(seed)
-        self.claims: list[ClaimedEpisode] = []
-        self.calls: list[CallId] = []
-        self.turns = 0
+        self.claims: list[ClaimedEpisode] = shared.claims if shared else []
+        self.calls: list[CallId] = shared.calls if shared else []
+        self.turns: Iterator[int] = shared.turns if shared else count(1)
         self.steps: list[Callable[[Connection], object]] = [
             self.claim,
             self.claim,
@@ -50,6 +52,8 @@ class History:
         try:
             with self.made.database.transaction() as conn:
                 self.random.choice(self.steps)(conn)
+        except DatabaseUnavailable:
+            raise  # a deadlock, or a lock held too long
         except TrinityError:
             pass
 
@@ -60,11 +64,10 @@ class History:
 
     def reserve(self, conn: Connection) -> None:
         if self.claims:
-            self.turns += 1
             call = ledger.reserve_call(
                 conn,
                 self.random.choice(self.claims),
-                turn=self.turns,
+                turn=next(self.turns),
                 try_=1,
                 agent=0,
                 model="m",
@@ -97,7 +100,8 @@ class History:
     def die(self, conn: Connection) -> None:
         if self.claims:
             dead = self.random.choice(self.claims)
-            leases.heartbeat(conn, [(dead.episode_id, dead.attempt)], "w", -1)
+            with self.made.database.statement() as other:
+                leases.heartbeat(other, [(dead.episode_id, dead.attempt)], "w", -1)
             leases.expire(conn, epoch=self.made.epoch, orphan_seconds=0)
 
     def pause_and_resume(self, conn: Connection) -> None:
@@ -154,3 +158,22 @@ def test_the_ledger_balances_after_every_history(database: Database, seed: int, 
     for _ in range(length):
         history.step()
     check(made)
+
+
+def test_the_ledger_balances_when_many_do_everything_at_once(database_url: str) -> None:
+    database = Database(database_url, application_name="crowd", pool_size=16)
+    limits = BudgetLimits(episodes=100, tokens=20_000, usd=Decimal(20))
+    made = scene(database, candidates=4, replicates=4, limits=limits, max_attempts=50)
+    first = History(made, 0)
+
+    def take_part(number: int) -> None:
+        history = History(made, number, first)
+        for _ in range(80):
+            history.step()
+
+    at_once(7, take_part)
+    check(made)
+    with database.transaction() as conn:
+        found = query(conn, "select count(*) > 20 from llm_call union all select count(*) > 20 from attempt")
+    assert found == [(True,), (True,)]
+    database.close()
