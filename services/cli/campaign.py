@@ -77,7 +77,7 @@ def list_campaigns(as_json: AsJson = False) -> None:
 @app.command()
 def show(
     name: CampaignName,
-    events: Annotated[int, typer.Option(min=0, help="How many of the newest events to show.")] = 15,
+    events: Annotated[int, typer.Option(min=0, help="How many of the newest events to show; no scored episodes.")] = 15,
     as_json: AsJson = False,
 ) -> None:
     """Show one campaign. State, budget, learning curve, calls by model and role, comparison, events."""

@@ -11,6 +11,7 @@ from typing import Any
 from services.benchmarks.registry import require_sizes
 from services.cli import submission
 from services.config import document
+from services.core.campaign import Campaign
 from services.core.errors import SpecError
 from services.core.ids import CampaignId
 from services.core.ledger.plan import plan_of
@@ -20,6 +21,8 @@ from services.core.states import GenerationKind
 from services.storage import campaigns, generations, problems
 from services.storage.engine import Connection, Database
 from services.storage.records import CampaignRecord, Fork
+
+EPISODES_FIELD = "budget.episodes="
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,9 @@ def changed(
     for change in changes:
         apply(spec["campaign"], change)
     campaign = document.from_json(spec)
+    if not any(change.startswith(EPISODES_FIELD) for change in changes):
+        spec["campaign"]["budget"]["episodes"] = inherited_episodes(document.from_json(origin.spec), campaign, own)
+        campaign = document.from_json(spec)
     size = Layout.of(len(campaign.pool), campaign.protocol.roles, campaign.hidden_size).size
     if size != origin.dimension:
         wanted = (
@@ -84,6 +90,14 @@ def changed(
     require_sizes(campaign, own)
     plan = plan_of(campaign, submission.question_bytes(own))
     return submission.Prepared(campaign, own, plan, spec, document.sha256(spec), pools={})
+
+
+def inherited_episodes(origin: Campaign, campaign: Campaign, own: dict[Split, list[Any]]) -> int:
+    """Return the origin's limit of episodes; if that was just its plan, the limit is the plan again."""
+    lengths = submission.question_bytes(own)
+    if origin.budget.episodes != plan_of(origin, lengths).episodes:
+        return campaign.budget.episodes
+    return plan_of(campaign, lengths).episodes
 
 
 def apply(fields: dict[str, Any], change: str) -> None:

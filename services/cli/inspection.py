@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from services.cli import render, reporting
-from services.config import document
+from services.cli import overviews, render, reporting
+from services.cli.overviews import Overview
 from services.core.campaign import Campaign
+from services.core.protocol.roles import ROLE_ORDER
 from services.core.states import AttemptOutcome
-from services.storage import campaigns, coordinators, events, ledger, overview
-from services.storage.engine import Connection, Database
-from services.storage.records import (
-    CallTotals,
-    CampaignRecord,
-    CampaignRow,
-    CoordinatorRecord,
-    CurvePoint,
-    EvaluationRow,
-    EventRecord,
-    Progress,
-)
+from services.storage import overview
+from services.storage.engine import Database
+from services.storage.records import CallTotals, CampaignRecord, CampaignRow, CurvePoint, EventRecord, Progress
 
 
 def show_list(database: Database, *, as_json: bool) -> None:
@@ -41,47 +32,16 @@ def list_row(row: CampaignRow) -> tuple[object, ...]:
     return (row.name, row.state, row.generation, done, spent, since, row.stop_reason)
 
 
-@dataclass(frozen=True)
-class Overview:
-    """Everything that ``show`` prints, read in one transaction."""
-
-    record: CampaignRecord
-    campaign: Campaign
-    progress: Progress
-    curve: list[CurvePoint]
-    totals: list[CallTotals]
-    evaluation: list[EvaluationRow]
-    coordinator: CoordinatorRecord | None
-    events: list[EventRecord]
-
-
-def read(conn: Connection, name: str, events_limit: int) -> Overview:
-    record = campaigns.by_name(conn, name)
-    return Overview(
-        record=record,
-        campaign=document.from_json(record.spec),
-        progress=overview.progress(conn, record.id),
-        curve=overview.learning_curve(conn, record.id),
-        totals=ledger.totals(conn, record.id),
-        evaluation=overview.evaluation(conn, record.id),
-        coordinator=coordinators.of_campaign(conn, record.id),
-        events=events.history(conn, record.id, events_limit) if events_limit else [],
-    )
-
-
 def show_campaign(database: Database, name: str, events_limit: int, *, as_json: bool) -> None:
     """Print one campaign, all figures of the same moment."""
-    with database.transaction() as conn:
-        found = read(conn, name, events_limit)
-    facts = reporting.facts_from(
-        found.campaign, found.record, found.curve, found.totals, found.evaluation, found.coordinator
-    )
+    found = overviews.read(database, name, events_limit)
+    facts = reporting.facts_from(found)
     if as_json:
         render.show_json(as_document(found, reporting.comparison_document(facts)))
         return
     show_head(found)
     show_spend(found.record)
-    show_curve(found.campaign, found.curve)
+    show_curve(found)
     show_totals(found.totals)
     reporting.show_comparison(facts)
     show_events(found.events)
@@ -100,6 +60,7 @@ def as_document(found: Overview, comparison: object) -> Mapping[str, Any]:
             "failures": found.progress.failures,
         },
         "learning_curve": found.curve,
+        "last_validation": found.last_validation,
         "calls": found.totals,
         "comparison": comparison,
         "coordinator": released,
@@ -174,27 +135,29 @@ def show_spend(record: CampaignRecord) -> None:
         render.show(f"  providers billed {overrun} more than was reserved for the calls")
 
 
-def show_curve(campaign: Campaign, curve: Sequence[CurvePoint]) -> None:
-    if not curve:
+def show_curve(found: Overview) -> None:
+    if not found.curve:
         return
     render.show("\nlearning curve (mean and best reward over the candidates; validation is the mean's own)")
-    names = [model.name for model in campaign.pool]
-    rows = [
-        (
-            point.generation,
-            render.figure(point.mean_fitness),
-            render.figure(point.best_fitness),
-            render.figure(point.validation),
-            f"{point.sigma:.3g}",
-            render.figure(point.mean_turns, 2),
-            shares((names[index], part) for index, part in sorted(point.agent_share.items())),
-            shares((role.value, part) for role, part in point.role_share.items()),
-            render.usd(point.usd),
-        )
-        for point in curve
-    ]
+    rows = [curve_row(point, found.models) for point in found.curve]
+    if found.last_validation is not None:
+        rows.append(("last", None, None, render.figure(found.last_validation), *[None] * 5))
     columns = ("gen", "mean", "best", "validation", "sigma", "turns", "models chosen", "roles chosen", "spent")
     render.show_table(columns, rows, indent=2)
+
+
+def curve_row(point: CurvePoint, names: Sequence[str]) -> tuple[object, ...]:
+    return (
+        point.generation,
+        render.figure(point.mean_fitness),
+        render.figure(point.best_fitness),
+        render.figure(point.validation),
+        f"{point.sigma:.3g}",
+        render.figure(point.mean_turns, 2),
+        shares((names[index], part) for index, part in sorted(point.agent_share.items())),
+        shares((role.value, point.role_share[role]) for role in ROLE_ORDER if role in point.role_share),
+        render.usd(point.usd),
+    )
 
 
 def shares(parts: Iterable[tuple[str, float]]) -> str:
@@ -211,8 +174,8 @@ def show_totals(totals: Sequence[CallTotals]) -> None:
     ):
         if items:
             render.show(f"\n{heading}")
-            render.show_table(("model", "role", "attempt", "calls", "errors", "tokens", "USD"), [*map(total_row, items),
-                              sum_row(items)], indent=2)  # fmt: skip
+            columns = ("model", "role", "attempt", "calls", "errors", "tokens", "USD")
+            render.show_table(columns, [*map(total_row, items), sum_row(items)], indent=2)
 
 
 def total_row(item: CallTotals) -> tuple[object, ...]:
@@ -229,7 +192,7 @@ def sum_row(items: Sequence[CallTotals]) -> tuple[object, ...]:
 def show_events(found: Sequence[EventRecord]) -> None:
     if not found:
         return
-    render.show("\nnewest events")
+    render.show("\nnewest events (scored episodes left out)")
     rows = [(render.moment(event.created_at), event.type, event_text(event)) for event in reversed(found)]
     render.show_table(("time", "event", "what"), rows, indent=2)
 

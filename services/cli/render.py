@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-NUMBER_COLUMNS = frozenset("0123456789+-.%")
+NUMBER_COLUMNS = frozenset("0123456789+-.%$")
 MISSING = "-"
 
 

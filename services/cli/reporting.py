@@ -6,54 +6,38 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from services.cli import render
-from services.config import document
+from services.cli import overviews, render
+from services.cli.overviews import Overview
 from services.core.campaign import Campaign
 from services.core.states import AttemptOutcome, CandidateKind
 from services.reports import comparison as compared
 from services.reports.records import CallFigure, CampaignFacts, CurveFigure, PolicyKind, Score
-from services.storage import campaigns, coordinators, ledger, overview
 from services.storage.engine import Database
 from services.storage.records import CallTotals, CampaignRecord, CoordinatorRecord, CurvePoint, EvaluationRow
 
 
 def facts_of(database: Database, name: str) -> CampaignFacts:
     """Read everything that a report tells, all of the same moment; SpecError for an unknown campaign."""
-    with database.transaction() as conn:
-        record = campaigns.by_name(conn, name)
-        return facts_from(
-            document.from_json(record.spec),
-            record,
-            overview.learning_curve(conn, record.id),
-            ledger.totals(conn, record.id),
-            overview.evaluation(conn, record.id),
-            coordinators.of_campaign(conn, record.id),
-        )
+    return facts_from(overviews.read(database, name))
 
 
-def facts_from(
-    campaign: Campaign,
-    record: CampaignRecord,
-    curve: Sequence[CurvePoint],
-    totals: Sequence[CallTotals],
-    evaluation: Sequence[EvaluationRow],
-    coordinator: CoordinatorRecord | None,
-) -> CampaignFacts:
-    names = tuple(model.name for model in campaign.pool)
+def facts_from(found: Overview) -> CampaignFacts:
+    record, campaign, names = found.record, found.campaign, found.models
     return CampaignFacts(
         name=record.name,
         state=record.state.value,
         reason=record.stop_reason,
         seed=record.seed,
-        settings=settings_of(campaign, record) | released(coordinator),
+        settings=settings_of(campaign, record) | released(found.coordinator),
         models=names,
         roles=tuple(role.value for role in campaign.protocol.roles),
         population=campaign.search.population,
         replicates=campaign.search.replicates,
         validation_problems=campaign.validation.problems,
-        curve=tuple(curve_figure(point, names) for point in curve),
-        scores=tuple(score_of(row, names) for row in evaluation),
-        calls=tuple(call_figure(item) for item in totals),
+        curve=tuple(curve_figure(point, names) for point in found.curve),
+        last_validation=found.last_validation,
+        scores=tuple(score_of(row, names) for row in found.evaluation),
+        calls=tuple(call_figure(item) for item in found.totals),
         commands=(
             f"manage.py campaign export {record.name} --out {record.name}   # the specification and every figure",
             f"manage.py campaign report {record.name} --out {record.name}   # this page",

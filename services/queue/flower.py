@@ -25,7 +25,7 @@ from services.queue.app import make_app
 
 KEPT_TASKS = 10_000
 SAVE_EVERY_MS = 10_000
-COLUMNS = "name,args,kwargs,state,received,started,runtime,worker"
+COLUMNS = "name,kwargs,state,received,started,runtime,worker"
 
 
 @dataclass(frozen=True)

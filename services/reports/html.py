@@ -167,15 +167,20 @@ def reproduce(facts: CampaignFacts) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], bold: Sequence[bool] = ()) -> str:
-    """Return a table; cells that begin like a number are aligned to the right."""
-    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    """Return a table; columns whose cells all begin like a number are aligned to the right."""
+    right = [bool(rows) and all(is_figure(row[at]) for row in rows) for at in range(len(columns))]
+    head = "".join(cell("th", text, number) for text, number in zip(columns, right, strict=True))
     lines = []
     for index, row in enumerate(rows):
         kind = " class=strong" if index < len(bold) and bold[index] else ""
-        lines.append(f"<tr{kind}>{''.join(cell(text) for text in row)}</tr>")
+        cells = "".join(cell("td", text, number) for text, number in zip(row, right, strict=True))
+        lines.append(f"<tr{kind}>{cells}</tr>")
     return f"<div class=scroll><table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
 
 
-def cell(text: str) -> str:
-    kind = " class=number" if text[:1].isdigit() and len(text) < 24 else ""
-    return f"<td{kind}>{escape(text)}</td>"
+def is_figure(text: str) -> bool:
+    return text[:1].isdigit() or text in ("", "-")
+
+
+def cell(tag: str, text: str, number: bool) -> str:
+    return f"<{tag}{' class=number' if number else ''}>{escape(text)}</{tag}>"

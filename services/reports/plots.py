@@ -54,6 +54,8 @@ def learning_curve(facts: CampaignFacts) -> bytes:
     upper.plot(at, best, color=QUIET, linewidth=0.8, alpha=0.7, label="best candidate")
     upper.plot(at, mean, color=ACCENT, linewidth=1.6, marker="o", markersize=2.5, label=f"mean of {size}")
     tested = [(point.generation, point.validation) for point in facts.curve if point.validation is not None]
+    if facts.last_validation is not None:
+        tested.append((at[-1] + 1, facts.last_validation))
     if tested:
         label = f"mean vector on {facts.validation_problems} validation problems"
         upper.plot(*zip(*tested, strict=True), color=SECOND, linestyle="--", marker="D", markersize=4, label=label)
@@ -145,6 +147,8 @@ def finish(axes: Axes, grid: str = "y") -> None:
     options: Any = {"axis": grid, "color": GRID, "linewidth": 0.8}
     axes.grid(**options)
     axes.set_axisbelow(True)
+    for label in (axes.xaxis.label, axes.yaxis.label):
+        label.set(color=INK, fontsize=9)
     axes.tick_params(colors=QUIET, labelcolor=INK, labelsize=8)
 
 

@@ -67,6 +67,7 @@ class CampaignFacts:
         models: pool models in the campaign's order.
         roles: roles that the campaign allows, in the order of the head's logits.
         validation_problems: how many problems each validation point is the mean of.
+        last_validation: score of the mean after the last training generation.
         replicates: how many episodes each candidate's fitness is the mean of.
         commands: how to get the same result again.
         specification: the resolved specification.
@@ -83,6 +84,7 @@ class CampaignFacts:
     replicates: int
     validation_problems: int
     curve: tuple[CurveFigure, ...]
+    last_validation: float | None
     scores: tuple[Score, ...]
     calls: tuple[CallFigure, ...]
     commands: tuple[str, ...]

@@ -21,7 +21,7 @@ img { max-width: 100%; height: auto; background: #ffffff; border-radius: 4px; }
 table { border-collapse: collapse; margin: .75rem 0; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { font-weight: 600; font-size: .87rem; color: var(--quiet); }
-td.number { text-align: right; }
+th.number, td.number { text-align: right; }
 tr.strong { font-weight: 600; background: var(--tint); }
 pre { background: var(--tint); padding: .75rem 1rem; overflow-x: auto; border-radius: 4px; font-size: .85rem; }
 """

@@ -82,7 +82,11 @@ def submit(product: Product, encoder: Path, name: str) -> None:
 
 
 def wait_until_completed(product: Product, name: str) -> None:
-    wait_for(lambda: state(product, name) == "completed", seconds=180, what=f"{name} to complete", pause=0.3)
+    def completed() -> bool:
+        assert (now := state(product, name)) in ("submitted", "running", "completed"), now
+        return now == "completed"
+
+    wait_for(completed, seconds=180, what=f"{name} to complete", pause=0.3)
 
 
 def state(product: Product, name: str) -> str:
@@ -171,7 +175,8 @@ def test_flower_shows_workers_queues_and_labelled_tasks(product: Product, calm: 
 def test_flower_refuses_without_the_password(product: Product, path: str) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(f"http://127.0.0.1:{product.flower_port}{path}", timeout=10)
-    assert refused.value.code == 401
+    with refused.value as response:
+        assert response.code == 401
 
 
 def test_a_second_up_says_who_runs(product: Product) -> None:

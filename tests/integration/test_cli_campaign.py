@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -122,8 +123,11 @@ def test_a_campaign_is_planned_and_validated_without_services(bare_cli: CommandL
     assert bare_cli("campaign", "validate", file).code == 0
     document = json.loads(bare_cli("campaign", "plan", file, "--json").out)
     assert document["plan"]["dimension"] == (2 + 3) * 576
-    assert document["plan"]["episodes"] == 2 * 4 * 3 + 2 * 2 + 6 * (1 + 1 + 2)
-    assert document["plan"]["largest_usd"] > document["plan"]["expected_usd"]
+    assert document["plan"]["training_episodes"] == 2 * 4 * 3
+    assert document["plan"]["evaluation_episodes"] == 6 * (1 + 1 + 2)
+    assert document["plan"]["episodes"] == sum(document["plan"][f"{split}_episodes"] for split in
+                                               ("training", "validation", "evaluation"))  # fmt: skip
+    assert Decimal(document["plan"]["largest_usd"]) > Decimal(document["plan"]["expected_usd"])
     assert "cost" in bare_cli("campaign", "plan", file).out
     assert not (bare_cli.folder / "var").exists(), "planning wrote something"
 

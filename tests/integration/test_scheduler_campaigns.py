@@ -15,6 +15,7 @@ from scheduler.loop import Pace, Scheduler
 from services.config.document import sha256, to_json
 from services.core.campaign import BudgetLimits, Campaign
 from services.core.ids import CampaignId
+from services.core.ledger.plan import plan_of
 from services.core.optimiser.sep_cma_es import library_version
 from services.core.policy.layout import Layout
 from services.core.states import CampaignState, EpisodeState, GenerationKind
@@ -236,3 +237,14 @@ def test_a_fork_starts_from_the_mean_of_its_origin(database: Database, database_
         before, after = generations.history(conn, origin), generations.history(conn, fork)
     assert after[0].mean.tolist() == before[1].mean.tolist()
     assert after[0].sigma == before[1].sigma
+
+
+def test_the_plan_counts_every_episode_that_the_scheduler_opens(
+    database: Database, database_url: str, broker_url: str
+) -> None:
+    campaign = small_campaign()
+    episodes = plan_of(campaign, [20]).episodes
+    campaign_id = submit(database, replace(campaign, budget=BudgetLimits(episodes=episodes)))
+    with scheduling(database_url, broker_url), Player(database):
+        done = wait_for_state(database, campaign_id, CampaignState.COMPLETED)
+    assert done.spend.episodes_reserved == episodes

@@ -12,6 +12,7 @@ from services.cli import children, passwords
 from services.config.settings import Settings
 from services.core.errors import PrerequisiteMissing
 from services.local.endpoints import Endpoints
+from services.local.supervisor import Child
 from services.storage import schema
 
 DATABASE, BROKER = "postgresql://u:secret@127.0.0.1:9/x", "redis://:secret@127.0.0.1:9/0"
@@ -22,9 +23,7 @@ def settings(tmp_path: Path, **changes: object) -> Settings:
     return Settings.model_validate(values)
 
 
-def prepared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: children.Plan, **changes: object
-) -> list[children.Child]:
+def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: children.Plan, **changes: object) -> list[Child]:
     monkeypatch.setattr(schema, "upgrade", lambda url: None)
     return children.prepare(settings(tmp_path, **changes), plan, Endpoints())
 

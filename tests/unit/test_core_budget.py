@@ -81,11 +81,11 @@ def test_a_plan_counts_episodes_and_calls() -> None:
     plan = plan_of(campaign(), [100, 200])
     assert (plan.dimension, plan.population) == (5 * 576, 4)
     assert plan.training_episodes == 4 * 3 * 6
-    assert plan.validation_episodes == 2 * 10, "generations 0 and 4"
+    assert plan.validation_episodes == 3 * 10, "generations 0 and 4, and the last mean"
     assert plan.evaluation_episodes == 20 * (1 + 1 + 2)
-    assert plan.episodes == 72 + 20 + 80
-    assert plan.largest_calls == (72 + 20 + 40) * 5 + 40
-    assert plan.expected_calls == (72 + 20 + 40) * 3 + 40
+    assert plan.episodes == 72 + 30 + 80
+    assert plan.largest_calls == (72 + 30 + 40) * 5 + 40
+    assert plan.expected_calls == (72 + 30 + 40) * 3 + 40
     assert 0 < plan.expected_tokens < plan.largest_tokens
     assert 0 < plan.expected_usd < plan.largest_usd
 

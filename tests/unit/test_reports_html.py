@@ -50,6 +50,7 @@ def facts(**changes: object) -> CampaignFacts:
         replicates=3,
         validation_problems=2,
         curve=curve,
+        last_validation=0.66,
         scores=scores,
         calls=(CallFigure("ada", "worker", True, 1200, 3, 45_000, Decimal("0.5")),),
         commands=("manage.py campaign report small --out small",),

@@ -88,7 +88,7 @@ def _validation_episodes(campaign: Campaign) -> int:
     if not campaign.validation.problems:
         return 0
     rounds = sum(validates(number, campaign.validation.every) for number in range(campaign.search.generations))
-    return rounds * campaign.validation.problems
+    return (rounds + 1) * campaign.validation.problems  # and the last mean, after the search
 
 
 def _evaluation_episodes(campaign: Campaign) -> tuple[int, int]:
