@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from services.config.settings import Settings, load_settings
+from services.core.errors import PrerequisiteMissing, TrinityError
 from services.local import endpoints
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ def broker_url(settings: Settings) -> str:
 
 def missing(what: str) -> str:
     """Raise: the running services embed no such thing, because they were started with its URL set."""
-    from services.core.errors import PrerequisiteMissing
-
     raise PrerequisiteMissing(
         f"no {what} address is known here",
         f"the running services use an external {what}: set TRINITY_{what.upper()}_URL to the same address",
@@ -65,13 +64,25 @@ def open_database(settings: Settings, *, schema: bool = True) -> Iterator[Databa
 
 @contextmanager
 def open_queues(settings: Settings) -> Iterator[Callable[[], Mapping[str, int]]]:
-    """Yield a function that returns how many messages wait in each queue, once the broker has answered."""
+    """Yield a function that returns how many messages wait in each queue, once the broker has answered.
+
+    The function returns nothing while the broker is away: people can do without these figures for a while.
+    """
     from services.queue.app import make_app
     from services.queue.publish import queue_lengths, require_broker
 
     app = make_app(broker_url(settings))
+    with app.connection_for_write() as connection:
+        failures = (OSError, TrinityError, *connection.connection_errors, *connection.channel_errors)
+
+    def lengths() -> Mapping[str, int]:
+        try:
+            return queue_lengths(app)
+        except failures:
+            return {}
+
     try:
         require_broker(app)
-        yield lambda: queue_lengths(app)
+        yield lengths
     finally:
         app.close()

@@ -74,10 +74,11 @@ class Services:
         if self._process is not None and self._process.poll() is not None:
             raise TrinityError(f"`manage.py up` ended with status {self._process.returncode}; {last_words(self._log)}")
 
-    def stop(self, settings: Settings) -> None:
-        if self._process is not None:
+    def stop(self) -> None:
+        """Stop what was started here and wait for it; it may be anywhere between its first instruction and its last."""
+        if self._process is not None and self._process.poll() is None:
             render.say("stopping the services")
-            supervisor.ask_to_stop(settings.var_dir)
+            self._process.terminate()
             self._process.wait()
 
 
@@ -85,11 +86,10 @@ class Services:
 def running_services(settings: Settings, *, keep: bool) -> Iterator[Services]:
     """Use the services that run on this folder, or start them and stop them at the end unless they shall be kept."""
     log = settings.var_dir / "log" / "up.log"
-    if supervisor.status(settings.var_dir) is not None:
+    running = supervisor.status(settings.var_dir) is not None
+    if running:
         render.say("the services run already")
-        services = Services(None, log)
-    else:
-        services = Services(start(log), log)
+    services = Services(None if running else start(log), log)
     try:
         wait_until_ready(services, settings)
         yield services
@@ -97,7 +97,7 @@ def running_services(settings: Settings, *, keep: bool) -> Iterator[Services]:
         if keep:
             render.say("the services go on; `manage.py down` stops them")
         else:
-            services.stop(settings)
+            services.stop()
 
 
 def start(log: Path) -> subprocess.Popen[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from rich.console import Console, Group, RenderableType
@@ -100,23 +100,13 @@ def look_again(database: Database, queues: Queues, view: View) -> None:
 
 @contextmanager
 def queue_reader(settings: Settings) -> Iterator[Queues]:
-    """Yield a reader of queue lengths that returns nothing while the broker is away: the view does not need it."""
-    opened = connections.open_queues(settings)
-    try:
-        read = opened.__enter__()
-    except TrinityError:
-        yield dict
-        return
-
-    def lengths() -> Mapping[str, int]:
-        with suppress(OSError, TrinityError):
-            return read()
-        return {}
-
-    try:
-        yield lengths
-    finally:
-        opened.__exit__(None, None, None)
+    """Yield a reader of queue lengths; without a broker it knows of no queues, which is enough to watch."""
+    with ExitStack() as stack:
+        try:
+            read: Queues = stack.enter_context(connections.open_queues(settings))
+        except TrinityError:
+            read = dict
+        yield read
 
 
 @contextmanager

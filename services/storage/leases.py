@@ -10,19 +10,26 @@ from sqlalchemy import Connection, Row, text
 from services.core.events import EventType
 from services.core.ids import CampaignId, EpisodeId
 from services.storage import events, leadership, ledger
+from services.storage.nesting import atomic
 
 # An ended attempt leaves its open calls to the thread that made them; after this long nobody will settle them.
 ORPHAN_SECONDS = 3600.0
 
+# In the order of their numbers, as the sweep takes them.
+LOCK_MINE = text("""
+select e.id from episode e
+where e.id = any(cast(:ids as bigint[])) and e.state = 'running' and e.lease_owner = :owner
+order by e.id for no key update
+""")
+
 HEARTBEAT = text("""
-with mine as materialized (
+with mine as (
     select e.id, e.attempt, c.state = 'running' as go_on
     from episode e
     join unnest(cast(:ids as bigint[]), cast(:attempts as integer[])) as m(id, attempt)
         on e.id = m.id and e.attempt = m.attempt
     join campaign c on c.id = e.campaign_id
     where e.state = 'running' and e.lease_owner = :owner
-    order by e.id for no key update of e
 ), extended as (
     update episode e set lease_expires_at = clock_timestamp() + make_interval(secs => :lease)
     from mine where e.id = mine.id
@@ -39,12 +46,18 @@ where l.state = 'open' and a.outcome <> 'running' and l.opened_at < now() - make
 """)
 LOCK_CAMPAIGNS = text("select id from campaign where id = any(cast(:ids as bigint[])) order by id for no key update")
 
+LOCK_OVERDUE = text("""
+select id from episode
+where campaign_id = any(cast(:ids as bigint[])) and state = 'running' and lease_expires_at < clock_timestamp()
+order by id for no key update
+""")
+
 EXPIRE = text("""
-with overdue as materialized (
+with overdue as (
     select e.id, e.attempt - e.attempt_floor < c.max_attempts as again
     from episode e join campaign c on c.id = e.campaign_id
-    where e.campaign_id = any(cast(:ids as bigint[])) and e.state = 'running' and e.lease_expires_at < clock_timestamp()
-    order by e.id for no key update of e
+    where e.campaign_id = any(cast(:ids as bigint[])) and e.state = 'running'
+        and e.id = any(cast(:overdue as bigint[]))
 ), expired as (
     update episode e set state = case when o.again then 'pending' else 'failed' end,
         failure_kind = case when not o.again then 'LeaseExpired' end,
@@ -78,7 +91,9 @@ def heartbeat(
     """
     pairs = list(claims)
     values = {"ids": [pair[0] for pair in pairs], "attempts": [pair[1] for pair in pairs], "owner": owner}
-    rows = conn.execute(HEARTBEAT, {**values, "lease": float(lease_seconds)})
+    with atomic(conn):
+        conn.execute(LOCK_MINE, values)
+        rows = conn.execute(HEARTBEAT, {**values, "lease": float(lease_seconds)}).all()
     return {(EpisodeId(row.id), row.attempt) for row in rows}
 
 
@@ -96,7 +111,8 @@ def expire(conn: Connection, *, epoch: int, orphan_seconds: float = ORPHAN_SECON
     if not affected:
         return 0
     conn.execute(LOCK_CAMPAIGNS, {"ids": affected})
-    expired = conn.execute(EXPIRE, {"ids": affected}).all()
+    overdue = list(conn.execute(LOCK_OVERDUE, {"ids": affected}).scalars())
+    expired = conn.execute(EXPIRE, {"ids": affected, "overdue": overdue}).all()
     ledger.book_abandoned(conn, [CampaignId(campaign) for campaign in affected], orphan_seconds)
     for row in expired:
         _tell(conn, row)

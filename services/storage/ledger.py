@@ -17,18 +17,22 @@ from services.core.ids import CallId, CampaignId
 from services.core.protocol.roles import Role
 from services.core.states import AttemptOutcome
 from services.storage.money import amount
+from services.storage.nesting import atomic
 from services.storage.records import CallTotals, ClaimedEpisode, Settlement
 from services.storage.text_codec import escape
 
 RETRIES = 3
 
-# The campaign is locked before the episode, as everywhere. Each step reads what the one before returns: that fixes the
-# order, and a lease lost while waiting for the campaign leaves no reservation behind.
+# The campaign is locked before the episode, as everywhere, and by a statement of its own (see ``nesting``). The next
+# one sees what committed while this one waited, so that a lease lost meanwhile leaves no reservation behind.
+LOCK_CAMPAIGN = text("select id from campaign where id = :campaign for no key update")
+LOCK_CAMPAIGN_OF = text("""
+select id from campaign where id = (select campaign_id from llm_call where id = :call) for no key update
+""")
+
 RESERVE = text("""
-with funds as materialized (
-    select id from campaign where id = :campaign and state = 'running' for no key update
-), mine as materialized (
-    select e.id from episode e join funds on funds.id = e.campaign_id
+with mine as materialized (
+    select e.id from episode e
     where e.id = :episode and e.attempt = :attempt and e.state = 'running' and e.lease_owner = :owner
     for no key update of e
 ), paid as (
@@ -67,16 +71,13 @@ where c.id = :campaign
 """)
 
 SETTLE = text("""
-with funds as materialized (
-    select c.id from campaign c join llm_call l on l.campaign_id = c.id
-    where l.id = :call and l.state = 'open' for no key update of c
-), closed as (
+with closed as (
     update llm_call l set state = case when cast(:usd as numeric) is null then 'unknown' else 'settled' end,
         prompt_tokens = :prompt, completion_tokens = :completion,
         estimated = :estimated or cast(:usd as numeric) is null,
         cost_usd = coalesce(cast(:usd as numeric), l.reserved_usd), latency_seconds = :latency,
         finish_reason = :finish, error_kind = :error, cache_hit = :hit, settled_at = clock_timestamp()
-    from funds where l.id = :call and l.state = 'open'
+    where l.id = :call and l.state = 'open'
     returning l.id, l.campaign_id, l.reserved_tokens, l.reserved_usd, l.cost_usd,
         coalesce(cast(:tokens as bigint), case when l.state = 'unknown' then l.reserved_tokens else 0 end) as tokens
 ), paid as (
@@ -146,7 +147,7 @@ def reserve_call(
     usd: Decimal,
     lease_seconds: float,
 ) -> CallId:
-    """Reserve a call's largest cost and extend the lease, in one statement; the call may start when this returns.
+    """Reserve a call's largest cost and extend the lease; the call may start when this returns.
 
     Args:
         conn: a connection in autocommit.
@@ -182,7 +183,9 @@ def reserve_call(
     }
     # What stood in the way may be gone when it is looked at, released by another call: then try again.
     for _ in range(RETRIES):
-        call = conn.execute(RESERVE, values).scalar_one_or_none()
+        with atomic(conn):
+            conn.execute(LOCK_CAMPAIGN, values)
+            call = conn.execute(RESERVE, values).scalar_one_or_none()
         if call is not None:
             return CallId(call)
         _raise_reason(conn, claim, tokens, amount(usd))
@@ -207,7 +210,9 @@ def settle_call(conn: Connection, call_id: CallId, settlement: Settlement) -> bo
         "error": settlement.error_kind,
         "hit": settlement.cache_hit,
     }
-    return conn.execute(SETTLE, values).scalar_one_or_none() is not None
+    with atomic(conn):
+        conn.execute(LOCK_CAMPAIGN_OF, values)
+        return conn.execute(SETTLE, values).scalar_one_or_none() is not None
 
 
 def book_abandoned(conn: Connection, campaigns: Sequence[CampaignId], orphan_seconds: float) -> int:

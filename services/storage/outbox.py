@@ -12,6 +12,7 @@ from sqlalchemy import Connection, text
 
 from services.core.ids import EpisodeId
 from services.core.states import CandidateKind, Purpose
+from services.storage.nesting import atomic
 from services.storage.records import Publishable
 
 PENDING = text("""
@@ -40,16 +41,16 @@ join candidate c on c.id = e.candidate_id
 order by r.place, r.campaign_id, e.id
 """)
 
+LOCK_SENT = text("""
+select id from episode where id = any(cast(:ids as bigint[])) and state in ('pending', 'queued')
+order by id for no key update
+""")
+
 # The attempt number keeps a row out that was claimed and given back before its message was marked.
 MARK = text("""
-with sent as materialized (
-    select e.id from episode e
-    join unnest(cast(:ids as bigint[]), cast(:attempts as integer[])) as p(id, attempt)
-        on e.id = p.id and e.attempt = p.attempt
-    where e.state in ('pending', 'queued') order by e.id for no key update of e
-)
 update episode e set state = 'queued', published_at = clock_timestamp()
-from sent where e.id = sent.id and e.state in ('pending', 'queued')
+from unnest(cast(:ids as bigint[]), cast(:attempts as integer[])) as sent(id, attempt)
+where e.id = sent.id and e.attempt = sent.attempt and e.state in ('pending', 'queued')
 """)
 
 
@@ -74,7 +75,9 @@ def pending(conn: Connection, *, window: int, republish_seconds: float) -> list[
 def mark_published(conn: Connection, rows: Sequence[Publishable]) -> int:
     """Note that these were sent and return for how many that still mattered; claimed ones are left alone."""
     columns = {"ids": [row.episode_id for row in rows], "attempts": [row.attempt for row in rows]}
-    return conn.execute(MARK, columns).rowcount
+    with atomic(conn):
+        conn.execute(LOCK_SENT, columns)
+        return conn.execute(MARK, columns).rowcount
 
 
 def label(campaign: str, generation: int, kind: CandidateKind, index: int, replicate: int) -> str:
