@@ -6,9 +6,7 @@ import sys
 import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.error import URLError
-from urllib.parse import urlsplit
 
 from services.cli import connections, passwords, render
 from services.config.settings import Settings
@@ -72,7 +70,7 @@ def worker_child(number: int, shared: dict[str, str]) -> Child:
 
 
 def pool_child(settings: Settings, shared: dict[str, str]) -> Child:
-    argv = (*pool_command(settings.local_pool_dir), *pool_address(settings))
+    argv = (sys.executable, "-m", "services.cli", "pool", "serve")
     return Child("pool", argv, env=shared, ready=answers(f"{settings.local_pool_url.rstrip('/')}/healthz"))
 
 
@@ -80,16 +78,6 @@ def flower_child(settings: Settings, shared: dict[str, str]) -> Child:
     passwords.flower_password(settings)
     argv = (sys.executable, "-m", "services.cli", "flower")
     return Child("flower", argv, env=shared, stage=1, ready=answers(f"{flower_url(settings)}/healthcheck"))
-
-
-def pool_command(folder: Path) -> tuple[str, ...]:
-    return (sys.executable, "-m", "services.pool.local", "--dir", str(folder))
-
-
-def pool_address(settings: Settings) -> tuple[str, ...]:
-    """Return the server's options, so that it listens where the workers will look."""
-    address = urlsplit(settings.local_pool_url)
-    return ("--host", address.hostname or "127.0.0.1", "--port", str(address.port or 80))
 
 
 def flower_url(settings: Settings) -> str:

@@ -27,12 +27,6 @@ def serve(
     ] = None,
 ) -> None:
     """Serve the pool files of a folder. OpenAI-compatible, over HTTP, until stopped."""
-    import os
-    import sys
+    from services.cli import connections, local_pools
 
-    from services.cli import children, connections
-
-    settings = connections.load_settings()
-    options = children.pool_address(settings)
-    argv = (*children.pool_command(folder or settings.local_pool_dir), "--host", host or options[1])
-    os.execv(sys.executable, [*argv, "--port", str(port or options[3])])  # noqa: S606
+    local_pools.serve(connections.load_settings(), folder, host, port)

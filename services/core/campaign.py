@@ -21,7 +21,7 @@ class ModelSpec:
     Attributes:
         name: the campaign's own name for it, unique in the pool.
         litellm_model: provider/model as litellm spells it, e.g. ``openai/gpt-5``.
-        base_url: OpenAI-compatible address; None for the provider's own; ``local:NAME`` for a pool of ``manage.py pool serve``.
+        base_url: OpenAI-compatible address; None for the provider's own; ``local:NAME`` for one of our local pools.
         api_key_env: name of the environment variable with the key, or None. Never the key itself.
         price: USD per million tokens.
         options: extra decoding options passed on, e.g. ``{"reasoning_effort": "minimal"}``.
@@ -78,7 +78,7 @@ class ProtocolSpec:
 
 @dataclass(frozen=True)
 class SearchSpec:
-    """sep-CMA-ES (paper, section 3.3). ``population`` is already resolved, by default ceil(4 + 3 ln n)."""
+    """sep-CMA-ES (paper, section 3.3). ``population`` is resolved already, by default ceil(4 + 3 ln n)."""
 
     population: int
     replicates: int
@@ -89,7 +89,7 @@ class SearchSpec:
 
 @dataclass(frozen=True)
 class ValidationSpec:
-    """The mean is scored on ``problems`` validation problems every ``every`` generations; 0 problems switches it off."""
+    """The mean is scored on ``problems`` problems every ``every`` generations; 0 problems switch it off."""
 
     every: int
     problems: int
@@ -97,7 +97,7 @@ class ValidationSpec:
 
 @dataclass(frozen=True)
 class EvaluationSpec:
-    """Held-out comparison after the search; 0 problems switches it off. ``baselines``: ``single``, ``random``."""
+    """Held-out comparison after the search; 0 problems switch it off. ``baselines``: ``single``, ``random``."""
 
     problems: int
     baselines: tuple[str, ...] = ("single", "random")

@@ -1,4 +1,4 @@
-"""A benchmark item with a checkable answer. ("Task" is a Celery word here, so an item is a problem.)"""
+"""A benchmark item with a checkable answer; "task" is a Celery word here, so an item is a problem."""
 
 from __future__ import annotations
 

@@ -83,7 +83,8 @@ def submit(product: Product, encoder: Path, name: str) -> None:
 
 def wait_until_completed(product: Product, name: str) -> None:
     def completed() -> bool:
-        assert (now := state(product, name)) in ("submitted", "running", "completed"), now
+        now = state(product, name)
+        assert now in ("submitted", "running", "completed"), now
         return now == "completed"
 
     wait_for(completed, seconds=180, what=f"{name} to complete", pause=0.3)

@@ -25,7 +25,7 @@ models:
 
 
 def start(folder: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "services.pool.local", "--dir", str(folder), *options]
+    command = [sys.executable, "-m", "services.cli", "pool", "serve", "--dir", str(folder), *options]
     return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
 
 
@@ -77,7 +77,7 @@ class TestProcess:
         assert str(tmp_path) in said
 
     def test_needs_neither_litellm_nor_torch(self) -> None:
-        check = "import sys, services.pool.local.__main__; print({'litellm', 'torch'} & set(sys.modules))"
+        check = "import sys, services.cli.local_pools; print({'litellm', 'torch'} & set(sys.modules))"
         done = subprocess.run([sys.executable, "-c", check], cwd=ROOT, capture_output=True, text=True, timeout=60)
 
         assert done.stdout.strip() == "set()", done.stderr
