@@ -119,6 +119,7 @@ class EncoderSection(Section):
     position: Literal["penultimate", "last"] = "penultimate"
     max_tokens: int = Field(default=4096, ge=16, le=131_072)
     item_tokens: int = Field(default=512, ge=8, le=131_072)
+    center: bool = False
 
 
 class ProtocolSection(Section):

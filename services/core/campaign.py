@@ -45,6 +45,7 @@ class EncoderSpec:
         position: ``penultimate`` (index -2, the paper's) or ``last`` (-1, its ablation).
         max_tokens: longest text that is read; longer conversations are cut by a stated rule.
         item_tokens: longest part of one transcript item that the encoder reads (head and tail are kept).
+        center: subtract the mean state of a fixed list of questions; the paper does not.
     """
 
     model: str
@@ -52,6 +53,7 @@ class EncoderSpec:
     position: str = "penultimate"
     max_tokens: int = 4096
     item_tokens: int = 512
+    center: bool = False
 
 
 class VerifierWithoutAnswer(StrEnum):

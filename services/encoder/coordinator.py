@@ -20,6 +20,7 @@ from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
 from services.encoder.chat import ChatTokenizer
 from services.encoder.fingerprint import Fingerprint
+from services.encoder.reference import QUESTIONS
 from services.encoder.slm import POSITIONS, SmallLanguageModel, limit_threads, numerics
 from services.encoder.state_cache import CacheCounts, State, StateCache, StateFile
 from services.encoder.weights import obtain, silent, weights_digest
@@ -69,6 +70,8 @@ class EncoderService:
         self._cache = StateCache(None if cache_file is None else StateFile(cache_file))
         self._models: dict[tuple[str, str | None], _Model] = {}
         self._loading = threading.Lock()
+        self._centres: dict[tuple[bytes, EncoderSpec, int], State] = {}
+        self._centring = threading.Lock()
         self._flying: dict[bytes, Future[State]] = {}
         self._lock = threading.Lock()
         self._executor = ThreadPoolExecutor(
@@ -123,6 +126,15 @@ class EncoderService:
         except CancelledError as error:
             raise AttemptInterrupted("the encoder is being closed") from error
 
+    def centre(self, encoder: Encoder) -> State:
+        """Return the mean state of the reference questions as this encoder reads them, float32 of shape (d,)."""
+        with self._centring:
+            if encoder.reading not in self._centres:
+                self._announce(f"reading {len(QUESTIONS)} reference questions")
+                states = [encoder.raw(Transcript(question)) for question in QUESTIONS]
+                self._centres[encoder.reading] = np.mean(states, axis=0, dtype=np.float64).astype(np.float32)
+            return self._centres[encoder.reading]
+
     def _submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         try:
             return self._executor.submit(work, *args, **kwargs)
@@ -156,6 +168,7 @@ class Encoder:
         self._spec = spec
         self._pool_size = pool_size
         self.hidden_size = model.language_model.hidden_size
+        self.reading = (model.cache_prefix, spec, pool_size)
 
     def encode(self, transcript: Transcript) -> State:
         """Return the state the head acts on: float32, shape (hidden_size,), read-only.
@@ -165,6 +178,15 @@ class Encoder:
         Raises:
             AttemptInterrupted: the service is being closed.
         """
+        state = self.raw(transcript)
+        if not self._spec.center:
+            return state
+        centred = state - self._service.centre(self)
+        centred.flags.writeable = False
+        return centred
+
+    def raw(self, transcript: Transcript) -> State:
+        """Return the model's own state, whether or not the campaign centres it."""
         return self._service.state(self._model, self.token_ids(transcript), self._spec.position)
 
     def token_ids(self, transcript: Transcript) -> tuple[int, ...]:
@@ -184,6 +206,7 @@ class Encoder:
             position=self._spec.position,
             max_tokens=self._spec.max_tokens,
             item_tokens=self._spec.item_tokens,
+            center=hashlib.sha256("\n".join(QUESTIONS).encode()).hexdigest() if self._spec.center else "",
         )
 
 

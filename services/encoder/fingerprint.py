@@ -20,6 +20,7 @@ class Fingerprint:
         position: which token's state is taken, ``penultimate`` or ``last``.
         max_tokens: cap of the whole conversation.
         item_tokens: cap of one transcript item.
+        center: sha256 of the questions whose mean state is subtracted; empty when none is.
     """
 
     model: str = field(compare=False)
@@ -30,6 +31,7 @@ class Fingerprint:
     position: str
     max_tokens: int
     item_tokens: int
+    center: str
 
     def digest(self) -> str:
         """Return one sha256 over all fields that count."""

@@ -55,12 +55,6 @@ def test_workers_use_one_thread_per_matrix_product(tmp_path: Path, monkeypatch: 
     assert found[1].env["OMP_NUM_THREADS"] == "1"
 
 
-def test_the_pool_server_listens_where_the_workers_will_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = children.Plan(workers=0, flower=False, pool=True)
-    found = prepared(tmp_path, monkeypatch, plan, local_pool_url="http://127.0.0.7:8123")
-    assert found[1].argv[-4:] == ("--host", "127.0.0.7", "--port", "8123")
-
-
 def test_nothing_is_embedded_beside_external_services(tmp_path: Path) -> None:
     assert children.embedded_services(settings(tmp_path)) == []
     both = settings(tmp_path, database_url=None, broker_url=None)

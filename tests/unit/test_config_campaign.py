@@ -79,7 +79,7 @@ def test_defaults_are_filled_in() -> None:
 
 def test_the_default_episode_budget_is_the_plan() -> None:
     campaign = resolved(SMALL + "  population: 4\n  generations: 3\nvalidation: {every: 2, problems: 8}\n")
-    assert campaign.budget.episodes == 4 * 4 * 3 + 2 * 8
+    assert campaign.budget.episodes == 4 * 4 * 3 + (2 + 1) * 8
     campaign = resolved(SMALL + "  population: 4\n  generations: 3\nevaluation: {problems: 10}\n")
     assert campaign.budget.episodes == 4 * 4 * 3 + 10 * (1 + 2 + 1)
 

@@ -14,6 +14,7 @@ from services.core.errors import AttemptInterrupted, SpecError
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
 from services.encoder.coordinator import Encoder, EncoderService
+from services.encoder.reference import QUESTIONS
 from services.encoder.slm import SmallLanguageModel
 from services.encoder.state_cache import State
 from tests.support.tiny_qwen3 import build_tiny_qwen3
@@ -243,3 +244,23 @@ def test_fingerprint_names_what_differs(service: EncoderService, spec: EncoderSp
     other = service.encoder(other_spec, 3).fingerprint()
     assert here.differences(other) == ("weights", "position", "item_tokens")
     assert here.digest() != other.digest()
+
+
+def test_centred_states_lack_the_mean_of_the_reference_questions(service: EncoderService, spec: EncoderSpec) -> None:
+    raw, centred = service.encoder(spec, 3), service.encoder(replace(spec, center=True), 3)
+    talks = [conversation(question) for question in QUESTIONS]
+    mean = np.mean([raw.encode(talk) for talk in talks], axis=0, dtype=np.float64).astype(np.float32)
+    talk = conversation("1 + 1", "a")
+    assert centred.encode(talk).tolist() == (raw.encode(talk) - mean).tolist()
+    assert not centred.encode(talk).flags.writeable
+    assert np.abs(np.mean([centred.encode(talk) for talk in talks], axis=0)).max() < 1e-5
+    assert raw.fingerprint().differences(centred.fingerprint()) == ("center",)
+
+
+def test_the_mean_is_worked_out_once_whoever_asks(tmp_path: Path, spec: EncoderSpec) -> None:
+    told: list[str] = []
+    with EncoderService(tmp_path, announce=told.append) as service, ThreadPoolExecutor(8) as threads:
+        centred = replace(spec, center=True)
+        states = list(threads.map(lambda _: service.encoder(centred, 3).encode(conversation("1")), range(8)))
+    assert len({state.tobytes() for state in states}) == 1
+    assert [line for line in told if line.startswith("reading")] == ["reading 16 reference questions"]
