@@ -132,7 +132,8 @@ class EncoderService:
             if encoder.reading not in self._centres:
                 self._announce(f"reading {len(QUESTIONS)} reference questions")
                 states = [encoder.raw(Transcript(question)) for question in QUESTIONS]
-                self._centres[encoder.reading] = np.mean(states, axis=0, dtype=np.float64).astype(np.float32)
+                mean: State = np.stack(states).mean(axis=0, dtype=np.float64).astype(np.float32)
+                self._centres[encoder.reading] = mean
             return self._centres[encoder.reading]
 
     def _submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:

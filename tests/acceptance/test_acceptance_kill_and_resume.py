@@ -55,7 +55,12 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     folder = tmp_path_factory.mktemp("product")
     (folder / "pools").mkdir()
     (folder / "pools" / "pair.yaml").write_text(POOL)
-    settings = {"TRINITY_WORKER_SLOTS": "4", "TRINITY_LEASE_SECONDS": "4", "TRINITY_HEARTBEAT_SECONDS": "1"}
+    settings = {
+        "TRINITY_WORKER_SLOTS": "4",
+        "TRINITY_LEASE_SECONDS": "4",
+        "TRINITY_HEARTBEAT_SECONDS": "1",
+        "TRINITY_REPUBLISH_SECONDS": "5",
+    }
     product = Product(folder, settings)
     product.up()
     yield product
