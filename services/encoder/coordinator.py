@@ -1,12 +1,18 @@
-"""One reader of conversations for all threads of a worker: each state is computed once, on few threads."""
+"""One reader of conversations for all threads of a worker: each state is computed once, on few threads.
+
+A conversation is read turn by turn: the pass of a turn goes on from the memory of the turn before and pays for the new
+tokens only. Where passes are cut is decided by the conversation alone, and a memory that is gone is made again by the
+same passes, so the state's bits never depend on what happens to be remembered.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import ParamSpec, TypeVar
@@ -15,20 +21,25 @@ import numpy as np
 
 from services.core.campaign import EncoderSpec
 from services.core.errors import AttemptInterrupted, SpecError
+from services.core.protocol.ports import Message
 from services.core.protocol.prompts import router_messages, router_texts
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
 from services.encoder.chat import ChatTokenizer
 from services.encoder.fingerprint import Fingerprint
+from services.encoder.memories import Memories
 from services.encoder.reference import QUESTIONS
-from services.encoder.slm import POSITIONS, SmallLanguageModel, limit_threads, numerics
+from services.encoder.slm import POSITIONS, Memory, SmallLanguageModel, limit_threads, numerics
 from services.encoder.state_cache import CacheCounts, State, StateCache, StateFile
 from services.encoder.weights import obtain, silent, weights_digest
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+Chain = tuple[tuple[int, ...], ...]  # token ids of an empty conversation, of the question, and after each turn
+
 _SHORTEST = 64  # tokens; below this the template and the instruction alone would not fit
+_MEMORY_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,8 @@ class _Model:
     language_model: SmallLanguageModel
     weights: str
     cache_prefix: bytes
+    tokens: Callable[[tuple[Message, ...], int], tuple[int, ...]]
+    cap: Callable[[str, int], str]
 
 
 class EncoderService:
@@ -53,6 +66,7 @@ class EncoderService:
         threads: int = 1,
         parallel: int = 2,
         cache_file: Path | None = None,
+        memory_bytes: int = _MEMORY_BYTES,
         announce: Callable[[str], None] = silent,
     ) -> None:
         """Open the cache; models are loaded when an encoder asks for them.
@@ -62,12 +76,14 @@ class EncoderService:
             threads: cores of one forward pass.
             parallel: forward passes at the same time.
             cache_file: SQLite file of states shared by the processes of this machine; None for memory only.
+            memory_bytes: bound of the keys and values kept of conversations that may go on.
             announce: told in one line about each slow step.
         """
         self._model_dir = model_dir
         self._threads = threads
         self._announce = announce
         self._cache = StateCache(None if cache_file is None else StateFile(cache_file))
+        self._memories = Memories(memory_bytes)
         self._models: dict[tuple[str, str | None], _Model] = {}
         self._loading = threading.Lock()
         self._centres: dict[tuple[bytes, EncoderSpec, int], State] = {}
@@ -108,10 +124,9 @@ class EncoderService:
         self._executor.shutdown(wait=True, cancel_futures=True)
         self._cache.close()
 
-    def state(self, model: _Model, token_ids: Sequence[int], position: str) -> State:
-        """Return the state of these tokens, from the cache or from the one pass that all who ask at once share."""
-        tokens = np.asarray(token_ids, dtype="<i4").tobytes()
-        key = hashlib.sha256(model.cache_prefix + position.encode() + b"\n" + tokens).digest()
+    def state(self, model: _Model, chain: Chain, position: str) -> State:
+        """Return the state of the chain's last conversation, from the cache or from passes that all askers share."""
+        key = _key(model, chain, position)
         state = self._cache.get(key, model.language_model.hidden_size)
         if state is not None:
             return state
@@ -120,7 +135,7 @@ class EncoderService:
             if landed is not None:
                 return landed
             if (flight := self._flying.get(key)) is None:
-                flight = self._flying[key] = self._submit(self._compute, key, model, token_ids, position)
+                flight = self._flying[key] = self._submit(self._compute, key, model, chain, position)
         try:
             return flight.result()
         except CancelledError as error:
@@ -142,14 +157,24 @@ class EncoderService:
         except RuntimeError as error:
             raise AttemptInterrupted("the encoder is closed") from error
 
-    def _compute(self, key: bytes, model: _Model, token_ids: Sequence[int], position: str) -> State:
+    def _compute(self, key: bytes, model: _Model, chain: Chain, position: str) -> State:
         try:
-            state = model.language_model.state(token_ids, position)
+            state, _ = self._read(model, chain, position)
             self._cache.put(key, state)
             return state
         finally:
             with self._lock:
                 del self._flying[key]
+
+    def _read(self, model: _Model, chain: Chain, position: str) -> tuple[State, Memory | None]:
+        """Read the chain's last conversation, going on from the one before, which is read first if it is forgotten."""
+        before = None
+        if len(chain) > 1 and model.language_model.extends:
+            before = self._memories.get(_key(model, chain[:-1], "")) or self._read(model, chain[:-1], position)[1]
+        state, memory = model.language_model.read(chain[-1], position, before)
+        if memory is not None:
+            self._memories.put(_key(model, chain, ""), memory)
+        return state, memory
 
     def _load(self, name: str, revision: str | None) -> _Model:
         folder = obtain(name, revision, self._model_dir, announce=self._announce)
@@ -157,7 +182,9 @@ class EncoderService:
         chat = ChatTokenizer.load(folder, name)
         language_model = SmallLanguageModel.load(folder, name)
         weights = weights_digest(folder, name)
-        return _Model(chat, language_model, weights, f"{weights}\n{numerics(self._threads)}\n".encode())
+        prefix = f"{weights}\n{numerics(self._threads)}\n".encode()
+        remembered = lru_cache(maxsize=4096)
+        return _Model(chat, language_model, weights, prefix, remembered(chat.token_ids), remembered(chat.cap))
 
 
 class Encoder:
@@ -188,13 +215,18 @@ class Encoder:
 
     def raw(self, transcript: Transcript) -> State:
         """Return the model's own state, whether or not the campaign centres it."""
-        return self._service.state(self._model, self.token_ids(transcript), self._spec.position)
+        return self._service.state(self._model, self.chain(transcript), self._spec.position)
+
+    def chain(self, transcript: Transcript) -> Chain:
+        """Return the token ids after each step that led to ``transcript``, from an empty conversation on."""
+        turns = (Transcript(transcript.query, transcript.items[:count]) for count in range(len(transcript.items) + 1))
+        return tuple(self.token_ids(step) for step in (Transcript(""), *turns))
 
     def token_ids(self, transcript: Transcript) -> tuple[int, ...]:
         """Return what the model reads: items cut to ``item_tokens``, then the whole to ``max_tokens``."""
-        texts = [self._model.chat.cap(text, self._spec.item_tokens) for text in router_texts(transcript)]
+        texts = [self._model.cap(text, self._spec.item_tokens) for text in router_texts(transcript)]
         messages = router_messages(transcript, self._pool_size, texts)
-        return self._model.chat.token_ids(messages, self._spec.max_tokens)
+        return self._model.tokens(tuple(messages), self._spec.max_tokens)
 
     def fingerprint(self) -> Fingerprint:
         """Return what a head trained with this encoder depends on."""
@@ -209,6 +241,13 @@ class Encoder:
             item_tokens=self._spec.item_tokens,
             center=hashlib.sha256("\n".join(QUESTIONS).encode()).hexdigest() if self._spec.center else "",
         )
+
+
+def _key(model: _Model, chain: Chain, position: str) -> bytes:
+    digest = hashlib.sha256(model.cache_prefix + position.encode())
+    for token_ids in chain:
+        digest.update(f"\n{len(token_ids)}\n".encode() + np.asarray(token_ids, dtype="<i4").tobytes())
+    return digest.digest()
 
 
 def _check(spec: EncoderSpec, context: int) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ import torch
 import transformers
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from transformers import AutoModel
+from transformers import AutoModel, DynamicCache
+from transformers.cache_utils import DynamicLayer
 from transformers.utils import logging
 
 from services.core.errors import SpecError
@@ -19,6 +22,19 @@ from services.core.errors import SpecError
 # Index from the end of the conversation with its generation prompt. The paper takes the penultimate token; with Qwen3's
 # template and thinking off that is `</think>`.
 POSITIONS = {"penultimate": -2, "last": -1}
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a pass leaves behind: for each layer, keys and values of all its tokens, (1, heads, tokens, head size)."""
+
+    token_ids: tuple[int, ...]
+    layers: tuple[tuple[torch.Tensor, torch.Tensor], ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum(tensor.nbytes for layer in self.layers for tensor in layer)
 
 
 def limit_threads(threads: int) -> None:
@@ -29,7 +45,7 @@ def limit_threads(threads: int) -> None:
 def numerics(threads: int) -> str:
     """Return what, besides weights and text, can change the last bits of a state."""
     versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
-    return f"{versions}, {torch.backends.cpu.get_cpu_capability()}, {threads} threads, float32"
+    return f"{versions}, {torch.backends.cpu.get_cpu_capability()}, {threads} threads, float32, chained"
 
 
 class SmallLanguageModel:
@@ -40,6 +56,9 @@ class SmallLanguageModel:
 
     def __init__(self, module: torch.nn.Module, hidden_size: int, context: int) -> None:
         self._module = module.eval()
+        layers = DynamicCache(config=module.config).layers
+        # Sliding windows forget their oldest keys, and other kinds of layers have none to cut at a token.
+        self.extends = bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
         self.hidden_size = hidden_size
         self.context = context
 
@@ -69,16 +88,45 @@ class SmallLanguageModel:
         settings = module.config.get_text_config()
         return cls(module, int(settings.hidden_size), int(settings.max_position_embeddings))
 
-    @torch.inference_mode()
     def state(self, token_ids: Sequence[int], position: str) -> NDArray[np.float32]:
-        """Return the hidden state after the final norm, float32 of shape (hidden_size,).
+        """Return the hidden state after the final norm, float32 of shape (hidden_size,), in one pass over all tokens.
 
         Raises:
             SpecError: the state is not finite, so the weights do not work in float32.
         """
-        ids = torch.tensor([token_ids], dtype=torch.long)
-        states: Any = self._module(input_ids=ids, use_cache=False).last_hidden_state
-        state: NDArray[np.float32] = states[0, POSITIONS[position]].numpy().copy()
+        return self.read(token_ids, position, None)[0]
+
+    @torch.inference_mode()
+    def read(
+        self, token_ids: Sequence[int], position: str, before: Memory | None
+    ) -> tuple[NDArray[np.float32], Memory | None]:
+        """Return the state at ``position`` and the memory of this pass, going on from ``before`` as far as it agrees.
+
+        The last bits depend on where the passes were cut, so callers who want equal bits cut in the same places.
+
+        Args:
+            token_ids: the whole conversation, at least two tokens.
+            position: see ``POSITIONS``.
+            before: of an earlier conversation; None to read from the start, as for models that do not ``extends``.
+
+        Raises:
+            SpecError: the state is not finite, so the weights do not work in float32.
+        """
+        known = 0 if before is None else min(_shared(before.token_ids, token_ids), len(token_ids) - 2)
+        cache = DynamicCache(config=self._module.config) if self.extends else None
+        if before is not None and cache is not None and known:
+            for number, (keys, values) in enumerate(before.layers):
+                cache.update(keys[:, :, :known].contiguous(), values[:, :, :known].contiguous(), number)
+        ids = torch.tensor([token_ids[known:]], dtype=torch.long)
+        output: Any = self._module(input_ids=ids, cache=cache, use_cache=self.extends)
+        state: NDArray[np.float32] = output.last_hidden_state[0, POSITIONS[position]].numpy().copy()
         if not np.isfinite(state).all():
             raise SpecError("encoder.model", "a state that is not finite", "weights that work in float32")
-        return state
+        if cache is None:
+            return state, None
+        return state, Memory(tuple(token_ids), tuple((layer.keys, layer.values) for layer in cache.layers))
+
+
+def _shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return how many leading entries two sequences have in common."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

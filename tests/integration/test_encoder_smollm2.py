@@ -16,9 +16,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from services.core.campaign import EncoderSpec
 from services.core.errors import PrerequisiteMissing
-from services.core.protocol.transcript import Transcript
+from services.core.protocol.roles import ROLE_ORDER, RoleSource
+from services.core.protocol.transcript import Item, Transcript
 from services.encoder.catalogue import BUNDLED, hidden_size
 from services.encoder.coordinator import EncoderService
+from services.encoder.slm import SmallLanguageModel
 from services.encoder.weights import obtain
 
 SPEC = EncoderSpec(model=BUNDLED)
@@ -67,6 +69,19 @@ def test_the_state_is_the_one_of_a_plain_reading(folder: Path, service: EncoderS
     with torch.no_grad():
         plain = model(torch.tensor([ids]), output_hidden_states=True).hidden_states[-1][0, -2].numpy()
     np.testing.assert_allclose(encoder.encode(Transcript(QUESTIONS[0])), plain, rtol=1e-4, atol=1e-4)
+
+
+def test_turn_by_turn_gives_the_state_of_one_pass(folder: Path, service: EncoderService) -> None:
+    items = tuple(
+        Item(number, 0, role, RoleSource.POLICY, "", text)
+        for number, (role, text) in enumerate(
+            zip(ROLE_ORDER, ("It is 41.", "Add again.", "Wrong sum."), strict=True), 1
+        )
+    )
+    talk = Transcript(QUESTIONS[0], items)
+    encoder = service.encoder(SPEC, 3)
+    whole = SmallLanguageModel.load(folder, BUNDLED).state(encoder.token_ids(talk), "penultimate")
+    np.testing.assert_allclose(encoder.encode(talk), whole, rtol=1e-4, atol=1e-3)
 
 
 def test_states_are_bit_equal_in_a_crowd_and_in_another_process(folder: Path, service: EncoderService) -> None:

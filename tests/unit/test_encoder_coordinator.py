@@ -15,9 +15,11 @@ from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
 from services.encoder.coordinator import Encoder, EncoderService
 from services.encoder.reference import QUESTIONS
-from services.encoder.slm import SmallLanguageModel
+from services.encoder.slm import Memory, SmallLanguageModel
 from services.encoder.state_cache import State
 from tests.support.tiny_qwen3 import build_tiny_qwen3
+
+Read = tuple[State, Memory | None]
 
 
 @pytest.fixture(scope="module")
@@ -87,21 +89,21 @@ def test_threads_that_ask_the_same_wait_for_one_pass(
 ) -> None:
     passes: list[int] = []
     may_go = threading.Event()
-    real = SmallLanguageModel.state
+    real = SmallLanguageModel.read
 
-    def slow(self: SmallLanguageModel, ids: Sequence[int], position: str) -> State:
+    def slow(self: SmallLanguageModel, ids: Sequence[int], position: str, before: Memory | None) -> Read:
         passes.append(len(ids))
         assert may_go.wait(30)
-        return real(self, ids, position)
+        return real(self, ids, position, before)
 
-    monkeypatch.setattr(SmallLanguageModel, "state", slow)
+    monkeypatch.setattr(SmallLanguageModel, "read", slow)
     with ThreadPoolExecutor(8) as threads:
         asked = [threads.submit(encoder.encode, conversation("same")) for _ in range(8)]
         while service.counts().misses < 8:
             assert not any(request.done() for request in asked)
         may_go.set()
         states = [request.result(30) for request in asked]
-    assert len(passes) == 1
+    assert len(passes) == 2, "the empty conversation, then the question"
     assert all(state is states[0] for state in states)
 
 
@@ -112,7 +114,7 @@ def test_no_more_than_parallel_passes_at_once(
     running, most = 0, 0
     both = threading.Barrier(2, timeout=30)
 
-    def counted(self: SmallLanguageModel, ids: Sequence[int], position: str) -> State:
+    def counted(self: SmallLanguageModel, ids: Sequence[int], position: str, before: Memory | None) -> Read:
         nonlocal running, most
         with lock:
             running += 1
@@ -121,9 +123,9 @@ def test_no_more_than_parallel_passes_at_once(
         with lock:
             running -= 1
         both.wait()
-        return np.zeros(self.hidden_size, dtype=np.float32)
+        return np.zeros(self.hidden_size, dtype=np.float32), None
 
-    monkeypatch.setattr(SmallLanguageModel, "state", counted)
+    monkeypatch.setattr(SmallLanguageModel, "read", counted)
     with EncoderService(tmp_path, parallel=2) as service, ThreadPoolExecutor(8) as threads:
         list(threads.map(service.encoder(spec, 3).encode, [conversation(str(number)) for number in range(8)]))
     assert most == 2
@@ -133,7 +135,7 @@ def test_a_failed_pass_reaches_every_asker_and_is_tried_again(
     encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(SmallLanguageModel, "state", lambda *_: 1 / 0)
+        patch.setattr(SmallLanguageModel, "read", lambda *_: 1 / 0)
         for _ in range(2):
             with pytest.raises(ZeroDivisionError):
                 encoder.encode(conversation("1 + 1"))
@@ -144,7 +146,7 @@ def test_a_shared_file_spares_the_pass(tmp_path: Path, spec: EncoderSpec, monkey
     file = tmp_path / "states.sqlite"
     with EncoderService(tmp_path, cache_file=file) as first:
         expected = first.encoder(spec, 3).encode(conversation("1 + 1"))
-    monkeypatch.setattr(SmallLanguageModel, "state", lambda *_: 1 / 0)
+    monkeypatch.setattr(SmallLanguageModel, "read", lambda *_: 1 / 0)
     with EncoderService(tmp_path, cache_file=file) as second:
         found = second.encoder(spec, 3).encode(conversation("1 + 1"))
         assert second.counts().file_hits == 1
@@ -215,12 +217,12 @@ def test_closing_interrupts_those_who_wait(tmp_path: Path, spec: EncoderSpec, mo
     encoder = service.encoder(spec, 3)
     started, may_go = threading.Event(), threading.Event()
 
-    def slow(self: SmallLanguageModel, ids: Sequence[int], position: str) -> State:
+    def slow(self: SmallLanguageModel, ids: Sequence[int], position: str, before: Memory | None) -> Read:
         started.set()
         assert may_go.wait(30)
-        return np.zeros(32, dtype=np.float32)
+        return np.zeros(32, dtype=np.float32), None
 
-    monkeypatch.setattr(SmallLanguageModel, "state", slow)
+    monkeypatch.setattr(SmallLanguageModel, "read", slow)
     with ThreadPoolExecutor(3) as threads:
         under_way = threads.submit(encoder.encode, conversation("1"))
         assert started.wait(30)
@@ -264,3 +266,38 @@ def test_the_mean_is_worked_out_once_whoever_asks(tmp_path: Path, spec: EncoderS
         states = list(threads.map(lambda _: service.encoder(centred, 3).encode(conversation("1")), range(8)))
     assert len({state.tobytes() for state in states}) == 1
     assert [line for line in told if line.startswith("reading")] == ["reading 16 reference questions"]
+
+
+TALK = conversation("How much is 12 + 30?", "Add the tens first.", "Then the ones.", "42, I think.")
+
+
+@pytest.mark.parametrize("memory_bytes", [0, 20_000, 1 << 30])
+def test_what_is_remembered_changes_no_bit(tmp_path: Path, spec: EncoderSpec, memory_bytes: int) -> None:
+    steps = [Transcript(TALK.query, TALK.items[:count]) for count in range(len(TALK.items) + 1)]
+    with EncoderService(tmp_path) as service:
+        expected = [service.encoder(spec, 3).encode(step).tobytes() for step in steps]
+    with EncoderService(tmp_path, memory_bytes=memory_bytes) as service:
+        encoder = service.encoder(spec, 3)
+        assert [encoder.encode(step).tobytes() for step in reversed(steps)] == expected[::-1]
+
+
+def test_a_turn_pays_for_its_new_tokens_only(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder.encode(Transcript(TALK.query, TALK.items[:2]))
+    paid: list[int] = []
+    real = SmallLanguageModel.read
+
+    def counted(self: SmallLanguageModel, ids: Sequence[int], position: str, before: Memory | None) -> Read:
+        assert before is not None
+        shared = [one == other for one, other in zip(before.token_ids, ids, strict=False)]
+        paid.append(len(ids) - (shared.index(False) if False in shared else len(shared)))
+        return real(self, ids, position, before)
+
+    monkeypatch.setattr(SmallLanguageModel, "read", counted)
+    encoder.encode(TALK)
+    assert len(paid) == 1
+    assert paid[0] < len(encoder.token_ids(TALK)) / 2
+
+
+def test_reading_turn_by_turn_gives_the_state_of_one_pass(folder: Path, encoder: Encoder) -> None:
+    whole = SmallLanguageModel.load(folder, "whole").state(encoder.token_ids(TALK), "penultimate")
+    np.testing.assert_allclose(encoder.encode(TALK), whole, rtol=1e-4, atol=1e-5)
