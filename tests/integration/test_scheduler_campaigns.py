@@ -12,45 +12,21 @@ import numpy as np
 import pytest
 
 from scheduler.loop import Pace, Scheduler
-from services.config.document import sha256, to_json
-from services.core.campaign import BudgetLimits, Campaign
+from services.core.campaign import BudgetLimits
 from services.core.ids import CampaignId
 from services.core.ledger.plan import plan_of
-from services.core.optimiser.sep_cma_es import library_version
-from services.core.policy.layout import Layout
 from services.core.states import CampaignState, EpisodeState, GenerationKind
 from services.queue.app import make_app
 from services.queue.publish import Publisher, queue_lengths
 from services.storage import campaign_states, campaigns, coordinators, events, generations
 from services.storage.engine import Database
-from services.storage.records import CampaignRecord, Fork, NewCampaign
+from services.storage.records import CampaignRecord, Fork
 from services.telemetry import logs
-from tests.support.campaigns import small_campaign, small_problems
+from tests.support.campaigns import small_campaign, submit
 from tests.support.player import Player
 from tests.support.waiting import wait_for
 
 PACE = Pace(poll_seconds=0.05, republish_seconds=60.0, window=64)
-
-
-def submit(database: Database, campaign: Campaign, fork: Fork | None = None) -> CampaignId:
-    document = to_json(campaign)
-    layout = Layout.of(len(campaign.pool), campaign.protocol.roles, campaign.hidden_size)
-    with database.transaction() as conn:
-        return campaigns.insert(
-            conn,
-            NewCampaign(
-                name=campaign.name,
-                spec=document,
-                spec_sha256=sha256(document),
-                seed=campaign.seed,
-                dimension=layout.size,
-                versions={"search": library_version()},
-                budget=campaign.budget,
-                max_attempts=2,
-                forked_from=fork,
-            ),
-            small_problems(),
-        )
 
 
 @contextmanager

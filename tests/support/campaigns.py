@@ -1,4 +1,4 @@
-"""Small resolved campaigns for tests."""
+"""Small resolved campaigns for tests, and submitting them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from services.config.document import sha256, to_json
 from services.core.campaign import (
     BudgetLimits,
     Campaign,
@@ -16,8 +17,14 @@ from services.core.campaign import (
     SearchSpec,
     ValidationSpec,
 )
+from services.core.ids import CampaignId
 from services.core.ledger.price import Price
+from services.core.optimiser.sep_cma_es import library_version
+from services.core.policy.layout import Layout
 from services.core.problem import Problem, ScorerKind, Split
+from services.storage import campaigns
+from services.storage.engine import Database
+from services.storage.records import Fork, NewCampaign
 
 PRICE = Price(Decimal("0.5"), Decimal("1.5"))
 
@@ -51,3 +58,25 @@ def small_problems(training: int = 6, validation: int = 2, heldout: int = 3) -> 
         ]
         for split, size in sizes.items()
     }
+
+
+def submit(database: Database, campaign: Campaign, fork: Fork | None = None) -> CampaignId:
+    """Insert a campaign with the small problems and two attempts per episode."""
+    document = to_json(campaign)
+    layout = Layout.of(len(campaign.pool), campaign.protocol.roles, campaign.hidden_size)
+    with database.transaction() as conn:
+        return campaigns.insert(
+            conn,
+            NewCampaign(
+                name=campaign.name,
+                spec=document,
+                spec_sha256=sha256(document),
+                seed=campaign.seed,
+                dimension=layout.size,
+                versions={"search": library_version()},
+                budget=campaign.budget,
+                max_attempts=2,
+                forked_from=fork,
+            ),
+            small_problems(),
+        )
