@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import groupby
 
 from scheduler.generation import advance
 from scheduler.searches import Searches
+from services.core.errors import IllegalTransition
 from services.core.ids import CampaignId
 from services.storage import campaign_states, events, leadership
 from services.storage.engine import Database
@@ -46,6 +48,7 @@ def postpone(
         failures = max(events.mark_failed(conn, event.id, reason) for event in group)
         if failures < FAILURES_BEFORE_GIVING_UP:
             return False
-        campaign_states.fail(conn, campaign_id, reason)
+        with suppress(IllegalTransition):  # it ended meanwhile; then only the events are left to close
+            campaign_states.fail(conn, campaign_id, reason)
         events.mark_processed(conn, [event.id for event in group])
     return True
