@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +13,9 @@ settings.register_profile("trinity", deadline=None, suppress_health_check=[Healt
 settings.load_profile("trinity")
 
 pytest_plugins = ["tests.support.postgres", "tests.support.broker"]
+
+# A run started in the background may ignore Ctrl-C, and so would every process that the tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 KEPT = ("TRINITY_TEST_", "TRINITY_DATA_DIR", "TRINITY_MODEL_DIR")
 
