@@ -18,7 +18,8 @@ from services.telemetry import logs
 
 def compose(settings: Settings) -> Scheduler:
     """Build the scheduler; raise PrerequisiteMissing when database, schema or broker are not there."""
-    database_url, broker_url = endpoints.resolve(settings.database_url, settings.broker_url, settings.var_dir)
+    database_url = endpoints.database_url(settings.database_url, settings.var_dir)
+    broker_url = endpoints.broker_url(settings.broker_url, settings.var_dir)
     database = Database(database_url, application_name="trinity scheduler")
     with database.transaction() as conn:
         schema.check(conn)

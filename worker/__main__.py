@@ -47,7 +47,8 @@ def main() -> int:
     try:
         settings = load_settings()
         logs.configure(settings.log_level, as_json=settings.log_json)
-        database_url, broker_url = endpoints.resolve(settings.database_url, settings.broker_url, settings.var_dir)
+        database_url = endpoints.database_url(settings.database_url, settings.var_dir)
+        broker_url = endpoints.broker_url(settings.broker_url, settings.var_dir)
         app = make_app(broker_url)
         require_broker(app)
         runtime = compose(settings, database_url)

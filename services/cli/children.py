@@ -10,7 +10,7 @@ from urllib.error import URLError
 
 from services.cli import connections, passwords, render
 from services.config.settings import Settings
-from services.local.endpoints import Endpoints
+from services.local.endpoints import Endpoints, missing
 from services.local.postgres import EmbeddedPostgres
 from services.local.redis import EmbeddedRedis
 from services.local.service import Service
@@ -50,7 +50,7 @@ def prepare(settings: Settings, plan: Plan, endpoints: Endpoints) -> list[Child]
     """Bring the database to the schema of this code, then return the processes to start."""
     from services.storage import schema
 
-    schema.upgrade(settings.database_url or endpoints.database_url or connections.missing("database"))
+    schema.upgrade(settings.database_url or endpoints.database_url or missing("database"))
     shared = environment(settings)
     children = [Child("scheduler", (sys.executable, "-m", "scheduler"), env=shared)]
     if plan.pool:

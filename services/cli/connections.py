@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from services.config.settings import Settings, load_settings
-from services.core.errors import PrerequisiteMissing, TrinityError
+from services.core.errors import TrinityError
 from services.local import endpoints
 
 if TYPE_CHECKING:
@@ -23,27 +23,11 @@ def variables(settings: Settings) -> Mapping[str, str]:
 
 
 def database_url(settings: Settings) -> str:
-    """Return the configured database, or the embedded one that runs; PrerequisiteMissing when there is neither."""
-    if settings.database_url is not None:
-        return settings.database_url
-    url = endpoints.read(settings.var_dir).database_url
-    return url or missing("database")
+    return endpoints.database_url(settings.database_url, settings.var_dir)
 
 
 def broker_url(settings: Settings) -> str:
-    """Return the configured broker, or the embedded one that runs; PrerequisiteMissing when there is neither."""
-    if settings.broker_url is not None:
-        return settings.broker_url
-    url = endpoints.read(settings.var_dir).broker_url
-    return url or missing("broker")
-
-
-def missing(what: str) -> str:
-    """Raise: the running services embed no such thing, because they were started with its URL set."""
-    raise PrerequisiteMissing(
-        f"no {what} address is known here",
-        f"the running services use an external {what}: set TRINITY_{what.upper()}_URL to the same address",
-    )
+    return endpoints.broker_url(settings.broker_url, settings.var_dir)
 
 
 @contextmanager

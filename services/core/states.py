@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TypeVar
-
-from services.core.errors import IllegalTransition
 
 
 class CampaignState(StrEnum):
@@ -95,14 +92,3 @@ EPISODE_TRANSITIONS: Mapping[EpisodeState, frozenset[EpisodeState]] = {
     EpisodeState.FAILED: frozenset({EpisodeState.PENDING}),  # a person resumes the campaign
     EpisodeState.CANCELLED: frozenset(),
 }
-
-State = TypeVar("State", CampaignState, EpisodeState)
-
-
-def require_transition(
-    entity: str, source: State, target: State, transitions: Mapping[State, frozenset[State]]
-) -> None:
-    """Raise IllegalTransition unless ``source -> target`` is a step of the state machine."""
-    if target not in transitions[source]:
-        final = not transitions[source]
-        raise IllegalTransition(entity, source, target, "it has ended" if final else "")

@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from services.core.errors import PrerequisiteMissing
 from services.local.processes import birth
@@ -46,21 +47,22 @@ def read(var_dir: Path) -> Endpoints:
     return Endpoints(**written)
 
 
-def resolve(database_url: str | None, broker_url: str | None, var_dir: Path) -> tuple[str, str]:
-    """Return the addresses to use: the configured ones, else those of the services that run for ``var_dir``.
+def database_url(configured: str | None, var_dir: Path) -> str:
+    """Return the configured database, else the one that runs for ``var_dir``; PrerequisiteMissing for neither."""
+    return configured or read(var_dir).database_url or missing("database")
 
-    Raises:
-        PrerequisiteMissing: an address is neither configured nor published.
-    """
-    if database_url is not None and broker_url is not None:
-        return database_url, broker_url
-    running = read(var_dir)
-    database, broker = database_url or running.database_url, broker_url or running.broker_url
-    if database is None or broker is None:
-        what = "database" if database is None else "broker"
-        cure = f"the running services use an external {what}: set TRINITY_{what.upper()}_URL to the same address"
-        raise PrerequisiteMissing(f"no {what} address is known here", cure)
-    return database, broker
+
+def broker_url(configured: str | None, var_dir: Path) -> str:
+    """Return the configured broker, else the one that runs for ``var_dir``; PrerequisiteMissing for neither."""
+    return configured or read(var_dir).broker_url or missing("broker")
+
+
+def missing(what: str) -> NoReturn:
+    """Raise: the running services embed no such thing, because they were started with its URL set."""
+    raise PrerequisiteMissing(
+        f"no {what} address is known here",
+        f"the running services use an external {what}: set TRINITY_{what.upper()}_URL to the same address",
+    )
 
 
 def forget(var_dir: Path) -> None:
