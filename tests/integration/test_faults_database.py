@@ -41,6 +41,7 @@ def undisturbed(stage: Stage, relay: PostgresRelay) -> tuple[Outcome, int]:
 
 
 @pytest.mark.parametrize("moment", list(Moment))
+@pytest.mark.timeout(1800 if FULL else 120)
 def test_a_connection_that_dies_at_any_operation_changes_nothing(
     stage: Stage, relay: PostgresRelay, moment: Moment, record_property: pytest.RecordProperty
 ) -> None:
@@ -61,7 +62,7 @@ def test_a_connection_that_dies_at_any_operation_changes_nothing(
         except AssertionError as error:
             failures.append(f"{at} ({relay.struck}): {str(error)[:300]}")
         waits += bool(stage.hurried)
-        notes += [f"{at} ({relay.struck}): {what}" for what in (*stage.escaped, *stage.fallen)]
+        notes += [f"{at} ({relay.struck}): {what}" for what in (*stage.escaped, *stage.fallen, *stage.notes.errors)]
     record_property("operations", count)
     print(f"{moment}: {count} operations, {len(spread(count, SHORT))} tried, {waits} needed time to pass")
     print("\n".join(notes))

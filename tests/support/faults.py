@@ -22,6 +22,9 @@ import numpy as np
 import pytest
 
 import scheduler.loop
+import scheduler.office
+import scheduler.sweep
+import worker.outages
 from scheduler.loop import Pace, Scheduler
 from services.config.document import sha256, to_json
 from services.core.campaign import Campaign, EvaluationSpec, ProtocolSpec, SearchSpec, ValidationSpec
@@ -36,8 +39,9 @@ from services.core.protocol.roles import Role
 from services.core.protocol.transcript import Transcript
 from services.core.states import CampaignState
 from services.pool.retry import RetryPolicy
+from services.queue.app import make_app
 from services.queue.messages import EpisodeMessage
-from services.queue.publish import Delivery
+from services.queue.publish import Delivery, Publisher
 from services.storage import campaign_states, campaigns
 from services.storage.engine import Database
 from services.storage.listening import CHANNEL, Listener
@@ -47,9 +51,10 @@ from worker.episode import run
 from worker.leases import HeldLeases
 from worker.runtime import Runtime
 from worker.tasks import register
+from worker.writer import Writer
 
 FULL = bool(os.environ.get("TRINITY_TEST_FULL"))
-PACE = Pace(poll_seconds=0.01, republish_seconds=60.0, window=64)
+PACE = Pace(poll_seconds=0.01, republish_seconds=60.0, window=64, grace_seconds=0.0)
 LEASE_SECONDS = 60.0
 FINAL = {CampaignState.COMPLETED, CampaignState.FAILED, CampaignState.CANCELLED}
 
@@ -113,6 +118,9 @@ class StubEncoders:
 
     def encoder(self, spec: object, pool_size: int) -> StubEncoder:
         return StubEncoder(self.hidden_size)
+
+    def close(self) -> None:
+        return
 
 
 @dataclass
@@ -203,36 +211,68 @@ class Belt:
 
 
 @dataclass
+class RealBelt:
+    """The real publisher on a real broker, perhaps through a relay; taken from without one."""
+
+    led: str
+    straight: str
+
+    def __post_init__(self) -> None:
+        self.publisher = Publisher(make_app(self.led))
+        self.app = make_app(self.straight)
+        self.connection = self.app.connection_for_read()
+        self.channel = self.connection.channel()
+        self.queues = [queue(self.channel) for queue in self.app.conf.task_queues]
+
+    def send(self, deliveries: Sequence[Delivery]) -> None:
+        self.publisher.send(deliveries)
+
+    def take(self) -> int | None:
+        for queue in self.queues:
+            message = queue.get(no_ack=True)
+            if message is not None:
+                _, kwargs, _ = message.payload
+                return int(EpisodeMessage.from_kwargs(kwargs).episode_id)
+        return None
+
+    def close(self) -> None:
+        self.publisher.close()
+        self.connection.release()
+        self.app.close()
+
+
+@dataclass
 class Notes:
     """A log that is kept instead of shown."""
 
     lines: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
     def info(self, event: str, **about: object) -> None:
         self.lines.append(f"{event} {about}")
 
-    debug = warning = error = info
+    debug = warning = info
 
-
-class StubRuntime(Runtime):
-    """The worker's runtime with a pool of our own."""
-
-    stub: StubPool
-
-    def pool(self, claim: object) -> Any:
-        return self.stub
+    def error(self, event: str, **about: object) -> None:
+        self.info(event, **about)
+        self.errors.append(f"{event} {about}")
 
 
 def stub_runtime(
-    database: Database, pool: StubPool, log: Any, encoders: Any = None, name: str = "worker"
-) -> StubRuntime:
-    held = HeldLeases(database, name, LEASE_SECONDS, 15.0, log)
-    retries = RetryPolicy(tries=2, base_seconds=0.0, cap_seconds=0.0)
-    runtime = StubRuntime(
-        database, name, encoders or StubEncoders(), held, LEASE_SECONDS, lambda url: url, log, retries
+    database: Database, writing: Database, pool: StubPool, log: Any, encoders: Any = None, name: str = "worker"
+) -> Runtime:
+    """Return a worker's runtime; its writer has to be started, its heartbeat need not be."""
+    return Runtime(
+        database=database,
+        writer=Writer(writing, LEASE_SECONDS, log),
+        held=HeldLeases(database, LEASE_SECONDS, 15.0, log),
+        encoders=encoders or StubEncoders(),
+        make_pool=lambda campaign: pool,
+        owner=name,
+        lease_seconds=LEASE_SECONDS,
+        log=log,
+        retries=RetryPolicy(tries=2, base_seconds=0.0, cap_seconds=0.0),
     )
-    runtime.stub = pool
-    return runtime
 
 
 @dataclass
@@ -289,8 +329,11 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.leading = DrivenDatabase(self.url, application_name="trinity scheduler")
+        self.plain = Database(self.url, application_name="trinity scheduler")
         self.working = Database(self.url, application_name="trinity worker")
-        self.runtime = stub_runtime(self.working, self.pool, self.notes, self.encoders)
+        self.writing = Database(self.url, application_name="trinity worker writer", pool_size=1)
+        self.runtime = stub_runtime(self.working, self.writing, self.pool, self.notes, self.encoders)
+        self.runtime.writer.start()
         register(cast(Any, self), partial(run, self.runtime), self.runtime.log)
 
     def play(self, campaign: CampaignId) -> CampaignState:
@@ -298,6 +341,7 @@ class Stage:
         self.escaped.clear()
         self.fallen.clear()
         self.notes.lines.clear()
+        self.notes.errors.clear()
         self.stops.clear()
         self.hurried = 0
         deadline = time.monotonic() + self.seconds
@@ -316,8 +360,9 @@ class Stage:
         return state
 
     def close(self) -> None:
-        self.leading.close()
-        self.working.close()
+        self.runtime.writer.stop()
+        for each in (self.leading, self.plain, self.working, self.writing):
+            each.close()
 
     def task(self, function: Callable[..., None], **_: object) -> None:
         """Take the task that the worker would give to Celery."""
@@ -327,7 +372,7 @@ class Stage:
         ran = 0
         while (episode := self.belt.take()) is not None:
             ran += 1
-            self._run(episode)
+            self.run(episode)
         self.between()
         state = self._state(campaign)
         if state in FINAL or time.monotonic() > deadline or not self._going_on(state, campaign):
@@ -337,7 +382,7 @@ class Stage:
             pass_time(self.look)
         return True
 
-    def _run(self, episode: int) -> None:
+    def run(self, episode: int) -> None:
         try:
             self._task(**EpisodeMessage(EpisodeId(episode)).to_kwargs())
         except Exception as error:
@@ -369,9 +414,11 @@ def pass_time(database: Database) -> None:
 
 @pytest.fixture
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No pauses in the scheduler: every round sweeps, a failed one is repeated at once."""
-    monkeypatch.setattr(scheduler.loop, "SWEEP_SECONDS", 0.0)
+    """No pauses: every round of the scheduler sweeps, and what failed is repeated at once."""
+    monkeypatch.setattr(scheduler.sweep, "SWEEP_SECONDS", 0.0)
     monkeypatch.setattr(scheduler.loop, "STANDBY_SECONDS", 0.01)
+    monkeypatch.setattr(scheduler.office, "BROKER_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(worker.outages, "FIRST_PAUSE_SECONDS", 0.01)
 
 
 def spread(count: int, wanted: int) -> list[int]:
