@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
@@ -131,6 +132,9 @@ class Database:
             if not (isinstance(error, OperationalError) or error.connection_invalidated):
                 raise
             raise unavailable(self._url, error) from error
+        except psycopg.OperationalError as error:  # from the driver itself, see ``nesting``
+            said = str(error).strip().splitlines()[:1] or [type(error).__name__]
+            raise DatabaseUnavailable(f"the database at {place(self._url)} failed: {said[0]}", CURE) from error
 
 
 def unavailable(url: URL, error: DBAPIError) -> DatabaseUnavailable:
