@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -10,7 +10,8 @@ from services.core.ids import CampaignId
 from services.core.states import CampaignState
 from services.queue.publish import BrokerUnavailable
 from services.storage.engine import Database
-from tests.support.faults import Belt, RealBelt, Stage, hurry, spread, submit, tiny_campaign
+from tests.support.fault_doubles import Belt, RealBelt, submit, tell, tiny_campaign
+from tests.support.faults import Stage, hurry, spread
 from tests.support.outcomes import outcome_of, same_outcome
 from tests.support.wire import Fault, Moment, StreamRelay
 
@@ -24,6 +25,10 @@ def stage(database_url: str, database: Database, hurry: None) -> Iterator[Stage]
     made.close()
 
 
+def trouble_at(at: int, share: float, error: Exception) -> Callable[[int], tuple[float, Exception] | None]:
+    return lambda number: (share, error) if number == at else None
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0], ids=["nothing", "half", "all"])
 @pytest.mark.parametrize("error", [BrokerUnavailable("away"), ValueError("a bug in a library")], ids=type)
 def test_a_sending_that_fails_after_any_part_of_it_changes_nothing(
@@ -33,7 +38,7 @@ def test_a_sending_that_fails_after_any_part_of_it_changes_nothing(
     assert stage.play(calm) is CampaignState.COMPLETED
     reference, count = outcome_of(stage.look, calm), stage.belt.sendings
     for at in range(1, count + 1):
-        stage.belt = belt = Belt(lambda number, at=at: (share, error) if number == at else None)
+        stage.belt = belt = Belt(trouble_at(at, share, error))
         campaign = submit(stage.look, tiny_campaign(name=f"fails-{at}"))
         assert stage.play(campaign) is CampaignState.COMPLETED
         assert belt.sendings > count or share == 1.0
@@ -66,4 +71,4 @@ def test_a_broker_connection_that_dies_at_any_operation_changes_nothing(
             assert stage.notes.errors == []
             same_outcome(database, campaign, reference)
         stage.close()
-    print(f"{moment}: {count} operations, {len(spread(count, 12))} tried")
+    tell(f"{moment}: {count} operations, {len(spread(count, 12))} tried")

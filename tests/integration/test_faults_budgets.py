@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 
 from services.core.campaign import BudgetLimits, Campaign, EvaluationSpec, SearchSpec, ValidationSpec
-from services.core.errors import ProviderUnavailable
+from services.core.errors import BudgetExhausted, ProviderUnavailable
 from services.core.ids import CampaignId
 from services.core.protocol.roles import Role
 from services.core.states import CampaignState
-from services.storage import campaign_states, campaigns
+from services.storage import campaign_states, campaigns, leadership
 from services.storage.engine import Database
 from tests.support.auditing import assert_clean
 from tests.support.campaigns import small_campaign
 from tests.support.crowd import Crowd, record_of
-from tests.support.faults import Stage, fate, hurry, submit
+from tests.support.fault_doubles import fate, submit, tell
+from tests.support.faults import Stage, hurry
 from tests.support.outcomes import outcome_of, same_outcome
 
 __all__ = ["hurry"]
@@ -29,8 +30,8 @@ EPISODES, CALLS = 128, 256
 SHORT: dict[str, dict[str, Any]] = {
     "episodes": {"episodes": EPISODES // 2},
     "calls": {"calls": CALLS * 2 // 3},
-    "tokens": {"tokens": 15_000},
-    "USD": {"usd": Decimal("0.01")},
+    "tokens": {"tokens": 2_500},
+    "USD": {"usd": Decimal("0.0015")},
     "wall clock seconds": {"wall_clock_seconds": 0.3},
 }
 MORE: dict[str, Any] = {
@@ -91,7 +92,7 @@ def test_no_limit_is_ever_passed_and_more_of_it_lets_the_campaign_finish_unchang
         assert (stopped.stop_reason or "").startswith(f"budget of {scope}"), stopped.stop_reason
         give_more(stage.look, campaign)
         after = crowd.play(spec, campaign)
-    print(f"{scope}: {watch.seen + after.seen} looks, {stopped.spend.calls_started} calls before the limit")
+    tell(f"{scope}: {watch.seen + after.seen} looks, {stopped.spend.calls_started} calls before the limit")
     assert after.broken == []
     done = record_of(stage.look, campaign)
     assert done.state is CampaignState.COMPLETED, done.stop_reason
@@ -132,13 +133,25 @@ def test_money_held_for_calls_under_way_does_not_end_a_campaign_that_can_afford_
         ample = campaign_with("ample", tokens=spent.tokens_charged + 6000)
         campaign = submit(stage.look, ample)
         watch = crowd.play(ample, campaign)
-        stops = 0
-        while record_of(stage.look, campaign).state is CampaignState.BUDGET_EXHAUSTED and stops < 40:
-            stops += 1
-            with stage.look.transaction() as conn:
-                campaign_states.resume(conn, campaign)
-            watch = crowd.play(ample, campaign)
-    assert watch.broken == []
     done = record_of(stage.look, campaign)
-    assert done.state is CampaignState.COMPLETED, (stops, done.stop_reason, done.spend)
-    print(f"stopped {stops} times although the money sufficed")
+    assert done.state is CampaignState.COMPLETED, (done.stop_reason, done.spend)
+    assert watch.broken == []
+    same_outcome(stage.look, campaign, outcome_of(stage.look, calm))
+
+
+@pytest.mark.parametrize("scope", list(SHORT))
+def test_a_worker_that_learned_of_the_old_limit_does_not_stop_a_campaign_that_was_given_more(
+    stage: Stage, scope: str
+) -> None:
+    spec = campaign_with("given more", wall_clock_seconds=100.5, calls=7, tokens=7, usd=Decimal(7))
+    limits: dict[str, Any] = {"episodes": EPISODES, "calls": 7, "tokens": 7, "USD": Decimal(7)}
+    limit = limits.get(scope, Decimal("100.5"))
+    late = BudgetExhausted(scope, limit, limit, 0, 1)
+    campaign = submit(stage.look, spec)
+    with stage.look.transaction() as conn:
+        campaign_states.start(conn, campaign, leadership.take_office(conn, "test"))
+        assert campaign_states.exhaust(conn, campaign, late)
+    give_more(stage.look, campaign)
+    with stage.look.transaction() as conn:
+        assert not campaign_states.exhaust(conn, campaign, late)
+    assert record_of(stage.look, campaign).state is CampaignState.RUNNING

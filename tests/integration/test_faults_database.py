@@ -1,4 +1,4 @@
-"""Every database operation fails once, before it is done and after: the campaign comes to the same, its books are clean."""
+"""Every database operation fails once, before it is done or after: the campaign comes to the same with clean books."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 
 from services.core.states import CampaignState
 from services.storage.engine import Database
-from tests.support.faults import FULL, Stage, hurry, spread, submit, tiny_campaign
+from tests.support.fault_doubles import submit, tell, tiny_campaign
+from tests.support.faults import FULL, Stage, hurry, spread
 from tests.support.outcomes import Outcome, billed, outcome_of, same_outcome
 from tests.support.wire import Fault, Moment, PostgresRelay
 
@@ -43,7 +44,7 @@ def undisturbed(stage: Stage, relay: PostgresRelay) -> tuple[Outcome, int]:
 @pytest.mark.parametrize("moment", list(Moment))
 @pytest.mark.timeout(1800 if FULL else 120)
 def test_a_connection_that_dies_at_any_operation_changes_nothing(
-    stage: Stage, relay: PostgresRelay, moment: Moment, record_property: pytest.RecordProperty
+    stage: Stage, relay: PostgresRelay, moment: Moment
 ) -> None:
     reference, count = undisturbed(stage, relay)
     failures: list[str] = []
@@ -63,7 +64,6 @@ def test_a_connection_that_dies_at_any_operation_changes_nothing(
             failures.append(f"{at} ({relay.struck}): {str(error)[:300]}")
         waits += bool(stage.hurried)
         notes += [f"{at} ({relay.struck}): {what}" for what in (*stage.escaped, *stage.fallen, *stage.notes.errors)]
-    record_property("operations", count)
-    print(f"{moment}: {count} operations, {len(spread(count, SHORT))} tried, {waits} needed time to pass")
-    print("\n".join(notes))
+    tell(f"{moment}: {count} operations, {len(spread(count, SHORT))} tried, {waits} needed time to pass")
+    tell("\n".join(notes))
     assert not failures, "\n".join(failures)

@@ -11,7 +11,8 @@ from services.core.ids import CampaignId
 from services.core.states import CampaignState
 from services.storage import campaign_states
 from services.storage.engine import Database
-from tests.support.faults import FULL, Stage, hurry, submit, tiny_campaign
+from tests.support.fault_doubles import submit, tell, tiny_campaign
+from tests.support.faults import FULL, Stage, hurry
 from tests.support.outcomes import outcome_of, same_outcome
 from tests.support.storage import query
 from tests.support.wire import Fault, Moment, PostgresRelay
@@ -85,5 +86,5 @@ def test_an_attempt_that_ends_without_a_reward_ends_once_whatever_the_connection
         except AssertionError as error:
             failures.append(f"{at} ({relay.struck}): {str(error)[:400]}")
         waits += bool(stage.hurried)
-    print(f"{ending.__name__}, {moment}: {WINDOW} operations, {waits} needed time to pass")
+    tell(f"{ending.__name__}, {moment}: {WINDOW} operations, {waits} needed time to pass")
     assert not failures, "\n".join(failures)

@@ -1,10 +1,11 @@
-"""Every operation on a file fails once: the cache of states costs time and no result, published addresses stay whole."""
+"""Every operation on a file fails once: a cache costs time and no result, published addresses stay whole."""
 
 from __future__ import annotations
 
 import errno
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,12 @@ import pytest
 
 from services.core.protocol.transcript import Transcript
 from services.core.states import CampaignState
-from services.encoder import state_cache
 from services.encoder.state_cache import StateCache, StateFile
 from services.local import endpoints
 from services.local.endpoints import Endpoints
 from services.storage.engine import Database
-from tests.support.faults import Stage, StubEncoder, StubEncoders, hurry, spread, submit, tiny_campaign
+from tests.support.fault_doubles import StubEncoder, StubEncoders, submit, tell, tiny_campaign
+from tests.support.faults import Stage, hurry, spread
 from tests.support.outcomes import outcome_of, same_outcome
 
 __all__ = ["hurry"]
@@ -110,7 +111,7 @@ def test_a_cache_file_that_fails_at_any_statement_changes_no_state_and_no_outcom
         counter.step()
         return FailingConnection(connect(*arguments, **named), counter)
 
-    monkeypatch.setattr(state_cache.sqlite3, "connect", failing)
+    monkeypatch.setattr("services.encoder.state_cache.sqlite3.connect", failing)
 
     def play(name: str) -> Any:
         cache = StateCache(StateFile(tmp_path / f"{name}.sqlite"), max_states=1)
@@ -127,7 +128,7 @@ def test_a_cache_file_that_fails_at_any_statement_changes_no_state_and_no_outcom
     for at in spread(statements, 6):
         counter.count, counter.at = 0, at
         same_outcome(database, play(f"fails-{at}"), reference)
-    print(f"{statements} statements on the file, {len(spread(statements, 6))} tried")
+    tell(f"{statements} statements on the file, {len(spread(statements, 6))} tried")
 
 
 @pytest.mark.parametrize("error", [FULL_DISK, BROKEN_DISK], ids=["full", "broken"])
@@ -148,29 +149,21 @@ def test_addresses_that_cannot_be_written_leave_the_old_ones_readable(
     endpoints.write(tmp_path, new)
     assert endpoints.read(tmp_path) == new
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["services.json"]
-    print(f"{steps} steps")
+    tell(f"{steps} steps")
 
 
-class guarded:  # noqa: N801 - reads as a block
-    """Counts the steps of writing a file while it lasts."""
+@contextmanager
+def guarded(monkeypatch: pytest.MonkeyPatch, counter: Counter) -> Iterator[None]:
+    """Count the steps of writing a file while it lasts."""
 
-    STEPS = ("mkdir", "touch", "write_text", "replace")
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, counter: Counter) -> None:
-        self._patch, self._counter = monkeypatch, counter
-
-    def __enter__(self) -> None:
-        self._context: Iterator[pytest.MonkeyPatch] | Any = self._patch.context()
-        patch = self._context.__enter__()
-        for name in self.STEPS:
-            patch.setattr(Path, name, self._counted(getattr(Path, name)))
-
-    def __exit__(self, *about: Any) -> None:
-        self._context.__exit__(*about)
-
-    def _counted(self, real: Callable[..., Any]) -> Callable[..., Any]:
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
         def step(path: Path, *arguments: Any, **named: Any) -> Any:
-            self._counter.step()
+            counter.step()
             return real(path, *arguments, **named)
 
         return step
+
+    with monkeypatch.context() as patch:
+        for name in ("mkdir", "touch", "write_text", "replace"):
+            patch.setattr(Path, name, counted(getattr(Path, name)))
+        yield

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from services.storage.engine import Database
-from tests.support.faults import Notes
+from tests.support.fault_doubles import Notes, tell
 from tests.support.storage import query, scene
 from tests.support.waiting import wait_for
 from tests.support.wire import Fault, Moment, PostgresRelay
@@ -43,7 +43,7 @@ def test_a_heartbeat_whose_connection_dies_is_repeated(
     lease.check()
     held.stop()
     beating.close()
-    print(f"{moment}: {count} operations of a heartbeat")
+    tell(f"{moment}: {count} operations of a heartbeat")
     assert notes.errors == []
 
 

@@ -15,7 +15,8 @@ from services.core.states import CampaignState
 from services.storage import campaigns
 from services.storage.engine import Database
 from tests.support.auditing import assert_clean
-from tests.support.faults import FULL, RealBelt, Stage, submit, tiny_campaign
+from tests.support.fault_doubles import RealBelt, submit, tell, tiny_campaign
+from tests.support.faults import FULL, Stage
 from tests.support.forked import ForkedScheduler
 from tests.support.outcomes import Outcome, outcome_of, same_outcome
 from tests.support.waiting import wait_for
@@ -134,7 +135,7 @@ def test_a_scheduler_killed_between_any_two_operations_of_a_turn_changes_nothing
             same_outcome(theatre.database, campaign, reference)
         except AssertionError as error:
             failures.append(f"{at} {moment}: {str(error)[:300]}")
-    print(f"{operations} operations on the database, {sendings} on the broker, killed at {killed} of {POINTS} points")
+    tell(f"{operations} operations on the database, {sendings} on the broker, killed at {killed} of {POINTS} points")
     assert not failures, "\n".join(failures)
     assert_clean(theatre.database)
     assert killed >= POINTS * 3 // 4

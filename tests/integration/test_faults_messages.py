@@ -14,7 +14,6 @@ from scheduler.loop import Pace, Scheduler
 from services.core.campaign import Campaign, EvaluationSpec, SearchSpec, ValidationSpec
 from services.core.ids import CampaignId
 from services.core.protocol.roles import Role
-from services.core.states import CampaignState
 from services.queue.app import make_app
 from services.queue.publish import Delivery, Publisher
 from services.storage import campaign_states
@@ -22,7 +21,7 @@ from services.storage.engine import Database
 from tests.support.auditing import assert_clean
 from tests.support.campaigns import small_campaign
 from tests.support.crowd import RESTING, record_of
-from tests.support.faults import Notes, submit
+from tests.support.fault_doubles import Notes, submit, tell
 from tests.support.outcomes import differences, irregularities, outcome_of, rows
 from tests.support.stub_process import StubWorker
 from tests.support.waiting import wait_for
@@ -106,7 +105,7 @@ def test_every_message_twice_and_shuffled_counts_once(
     assert count(database, "select count(*) from ledger_entry where campaign_id = {campaign}", campaign) == 6 * episodes
     assert irregularities(database, campaign) == []
     assert_clean(database)
-    print(f"{publisher.sent} messages for {episodes} episodes")
+    tell(f"{publisher.sent} messages for {episodes} episodes")
 
 
 def test_an_episode_that_kills_its_worker_fails_alone_and_stops_the_campaign_with_its_name(

@@ -23,7 +23,8 @@ from services.core.protocol.roles import Role
 from services.core.states import CampaignState
 from services.storage.engine import Database
 from tests.support.campaigns import small_campaign
-from tests.support.faults import Stage, fate, hurry, spread, submit, tiny_campaign
+from tests.support.fault_doubles import fate, submit, tell, tiny_campaign
+from tests.support.faults import Stage, hurry, spread
 from tests.support.outcomes import billed, outcome_of, rows, same_outcome
 
 __all__ = ["hurry"]
@@ -77,7 +78,7 @@ def test_any_failure_of_any_call_changes_nothing_but_its_own_cost(stage: Stage, 
         billed_unknown = isinstance(error := failure(), PoolError) and error.billed_unknown
         assert known == stage.pool.cost(spec)
         assert bool(unknown) == (billed_unknown or not isinstance(error, PoolError)), f"{at}: {unknown}"
-    print(f"{name}: {len(spread(count, 3))} of {count} calls")
+    tell(f"{name}: {len(spread(count, 3))} of {count} calls")
 
 
 def test_an_always_right_pool_that_fails_one_call_in_ten_has_a_fitness_of_exactly_one(stage: Stage) -> None:

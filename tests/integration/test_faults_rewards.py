@@ -11,7 +11,8 @@ from services.core.states import CampaignState
 from services.storage import generations
 from services.storage.engine import Database
 from tests.support.crowd import record_of
-from tests.support.faults import Stage, hurry, submit, tiny_campaign
+from tests.support.fault_doubles import submit, tell, tiny_campaign
+from tests.support.faults import Stage, hurry
 from tests.support.outcomes import rows
 
 __all__ = ["hurry"]
@@ -64,7 +65,7 @@ def test_a_damaged_reward_stops_the_campaign_with_its_reason_before_the_search_h
     campaign = wrecked(stage, how)
     record = record_of(stage.look, campaign)
     assert record.state in (CampaignState.PAUSED, CampaignState.FAILED), record.stop_reason
-    print(f"{how}: {record.state}: {record.stop_reason}")
+    tell(f"{how}: {record.state}: {record.stop_reason}")
     assert "reward" in (record.stop_reason or "")
     with stage.look.transaction() as conn:
         told = rows(

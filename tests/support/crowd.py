@@ -47,9 +47,7 @@ class Watch:
             ("billed beyond what is committed", billed, committed),
         ]
         self.seen += 1
-        self.broken += [
-            f"{what}: {got} of {limit}" for what, got, limit in limits if limit is not None and got > limit
-        ]
+        self.broken += [f"{what}: {got} of {limit}" for what, got, limit in limits if limit is not None and got > limit]
 
 
 @dataclass

@@ -110,23 +110,17 @@ class Relay:
             threading.Thread(target=self._relay, args=(client,), daemon=True).start()
 
     def _relay(self, client: socket.socket) -> None:
-        server: socket.socket | None = None
-        try:
-            server = self._connect()
+        with client, suppress(OSError, EOFError), self._connect() as server:
             for each in (client, server):
                 if each.family != socket.AF_UNIX:
                     each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
                 self._open |= {client, server}
-            self.serve(client, server)
-        except (OSError, EOFError):
-            pass
-        finally:
-            for each in (client, server):
-                if each is not None:
-                    with self._lock:
-                        self._open.discard(each)
-                    each.close()
+            try:
+                self.serve(client, server)
+            finally:
+                with self._lock:
+                    self._open -= {client, server}
 
     def _connect(self) -> socket.socket:
         if isinstance(self.target, str):
@@ -329,4 +323,3 @@ def take_frame(buffer: bytearray) -> bytes | None:
     frame = bytes(buffer[: 1 + length])
     del buffer[: 1 + length]
     return frame
-
