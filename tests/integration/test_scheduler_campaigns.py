@@ -22,6 +22,7 @@ from services.storage import campaign_states, campaigns, coordinators, events, g
 from services.storage.engine import Database
 from services.storage.records import CampaignRecord, Fork
 from services.telemetry import logs
+from tests.support.broker import on_every_broker
 from tests.support.campaigns import small_campaign, submit
 from tests.support.player import Player
 from tests.support.waiting import wait_for
@@ -66,6 +67,7 @@ def checkpoints(database: Database, campaign_id: CampaignId) -> list[tuple[bytes
         ]
 
 
+@on_every_broker
 def test_a_campaign_runs_from_submission_to_a_released_coordinator(
     database: Database, database_url: str, broker_url: str
 ) -> None:
@@ -89,6 +91,7 @@ def test_a_campaign_runs_from_submission_to_a_released_coordinator(
     assert history[-1].mean.tolist() == history[released.generation].mean.tolist()
 
 
+@on_every_broker
 def test_pending_episodes_reach_the_broker(database: Database, database_url: str, broker_url: str) -> None:
     submit(database, small_campaign())
     app = make_app(broker_url)
