@@ -63,11 +63,10 @@ def open_queues(settings: Settings) -> Iterator[Callable[[], Mapping[str, int]]]
     The function returns nothing while the broker is away: people can do without these figures for a while.
     """
     from services.queue.app import make_app
-    from services.queue.publish import queue_lengths, require_broker
+    from services.queue.publish import broker_errors, queue_lengths, require_broker
 
     app = make_app(broker_url(settings))
-    with app.connection_for_write() as connection:
-        failures = (OSError, TrinityError, *connection.connection_errors, *connection.channel_errors)
+    failures: tuple[type[Exception], ...] = (TrinityError, *broker_errors(app))
 
     def lengths() -> Mapping[str, int]:
         try:

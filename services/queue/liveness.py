@@ -10,7 +10,6 @@ from typing import Any
 
 from celery import Celery, signals
 
-from services.core.errors import TrinityError
 from services.queue.publish import broker_errors, queue_lengths
 
 SILENT_SECONDS = 30.0
@@ -48,6 +47,9 @@ class Liveness:
 
     def stop(self) -> None:
         self._stop.set()
+        signals.task_received.disconnect(self._received)
+        signals.task_prerun.disconnect(self._began)
+        signals.task_postrun.disconnect(self._ended)
 
     def _watch(self) -> None:
         looks = 0
@@ -64,7 +66,7 @@ class Liveness:
     def _waiting(self) -> bool:
         try:
             return sum(queue_lengths(self.app).values()) > 0
-        except (TrinityError, *broker_errors(self.app)):
+        except broker_errors(self.app):
             return False  # a broker that is away is another matter: the consumer connects again by itself
 
     def _received(self, **_: Any) -> None:

@@ -31,9 +31,9 @@ from services.storage import campaign_states
 from services.storage.engine import Database
 from tests.support.campaigns import submit
 from tests.support.crew import Crew, Member
-from tests.support.incidents import FULL, PACE, Stage, campaign
+from tests.support.incidents import FULL, Stage, campaign, scheduling_quickly
 from tests.support.rabbitmq import RabbitServer
-from tests.support.scheduling import record, scheduling, wait_for_state
+from tests.support.scheduling import record, wait_for_state
 from tests.support.waiting import wait_for
 
 WAITING = "broker unavailable, episodes wait"
@@ -51,7 +51,7 @@ def stage(database: Database, database_url: str, tmp_path: Path) -> Callable[...
             if not scheduler:
                 yield on
                 return
-            with scheduling(database_url, broker_url, PACE):
+            with scheduling_quickly(database_url, broker_url):
                 yield on
 
     return opened
@@ -209,7 +209,7 @@ def test_17_a_frozen_broker_holds_up_nothing_but_messages(
             campaign_states.cancel(conn, other, "it takes too long")
         assert record(database, other).state is CampaignState.CANCELLED
         os.kill(pid, signal.SIGCONT)
-        wait_for_state(database, on.campaign_id, CampaignState.COMPLETED, 60)
+        wait_for_state(database, on.campaign_id, CampaignState.COMPLETED)
         assert on.ask("select epoch from leader") == 1, "nobody took a healthy leader for a dead one"
         assert oldest < 8
 

@@ -23,8 +23,8 @@ from services.storage import campaign_states, leadership, leases, schema
 from services.storage.engine import Database
 from tests.support.campaigns import submit
 from tests.support.crew import Crew
-from tests.support.incidents import FULL, PACE, Stage, campaign
-from tests.support.scheduling import record, scheduling, wait_for_state
+from tests.support.incidents import FULL, Stage, campaign, scheduling_quickly
+from tests.support.scheduling import record, wait_for_state
 from tests.support.storage import scene
 
 
@@ -32,7 +32,7 @@ from tests.support.storage import scene
 def stage(database: Database, database_url: str, broker_url: str, tmp_path: Path) -> Iterator[Stage]:
     """A campaign with a scheduler, on a database of its own."""
     campaign_id = submit(database, campaign())
-    with Crew(tmp_path, database_url, broker_url) as crew, scheduling(database_url, broker_url, PACE):
+    with Crew(tmp_path, database_url, broker_url) as crew, scheduling_quickly(database_url, broker_url):
         yield Stage(database, crew, broker_url, campaign_id)
 
 
@@ -194,7 +194,7 @@ def test_46_a_long_night_without_anybody_costs_no_attempt(
     database: Database, database_url: str, broker_url: str, tmp_path: Path
 ) -> None:
     campaign_id = submit(database, campaign())
-    with scheduling(database_url, broker_url, PACE):
+    with scheduling_quickly(database_url, broker_url):
         wait_for_state(database, campaign_id, CampaignState.RUNNING)
         at = Stage(database, Crew(tmp_path, database_url, broker_url), broker_url, campaign_id)
         at.until("episode where state = 'queued'", 12)
@@ -203,7 +203,7 @@ def test_46_a_long_night_without_anybody_costs_no_attempt(
         conn.exec_driver_sql(f"update episode set available_at = available_at - '{age.days} days'::interval")
         conn.exec_driver_sql(f"update episode set published_at = published_at - '{age.days} days'::interval")
         conn.exec_driver_sql(f"update leader set beat_at = beat_at - '{age.days} days'::interval")
-    with at.crew, scheduling(database_url, broker_url, PACE):
+    with at.crew, scheduling_quickly(database_url, broker_url):
         at.crew.worker("--slots", "4")
         at.completes()
         assert at.ask("select max(attempt) from episode") == 1
@@ -227,7 +227,7 @@ def test_53_time_zones_of_the_server_and_of_a_worker_change_nothing(
     with admin(database_url) as superuser:
         superuser.execute(f"alter database {name} set timezone to 'Pacific/Kiritimati'".encode())
     campaign_id = submit(database, campaign())
-    with Crew(tmp_path, database_url, broker_url) as crew, scheduling(database_url, broker_url, PACE):
+    with Crew(tmp_path, database_url, broker_url) as crew, scheduling_quickly(database_url, broker_url):
         at = Stage(database, crew, broker_url, campaign_id)
         crew.worker("--slots", "4", TZ="America/St_Johns")
         at.completes()

@@ -31,6 +31,7 @@ select table_name from information_schema.tables
 where table_schema = 'public' and table_name <> 'alembic_version' order by 1
 """
 FIRST = RELEASES[0]
+MORE = {"out_of_money": Decimal(1)}
 
 Content = dict[str, list[dict[str, Any]]]
 
@@ -126,10 +127,9 @@ def test_a_scheduler_goes_on_where_the_release_stopped(upgraded: Database, relea
         for name in ("running", "fork"):
             wait_for_state(upgraded, numbered(upgraded, name), CampaignState.COMPLETED)
         for name in ("exhausted", "out_of_money", "refused"):
-            more = {"exhausted": {"episodes": 1000}, "out_of_money": {"usd": Decimal(1)}}.get(name, {})
             with upgraded.transaction() as conn:
-                if more:
-                    campaigns.add_budget(conn, numbered(upgraded, name), **more)
+                if name != "refused":
+                    campaigns.add_budget(conn, numbered(upgraded, name), episodes=1000, usd=MORE.get(name))
                 campaign_states.resume(conn, numbered(upgraded, name))
             wait_for_state(upgraded, numbered(upgraded, name), CampaignState.COMPLETED)
     assert_clean(upgraded)

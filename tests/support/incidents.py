@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+from scheduler.loop import Scheduler
 from services.core.campaign import Campaign, EvaluationSpec, ProtocolSpec, SearchSpec, ValidationSpec
 from services.core.ids import CampaignId
 from services.core.protocol.roles import Role
@@ -16,11 +18,10 @@ from services.storage.engine import Database
 from tests.support.auditing import assert_clean
 from tests.support.campaigns import small_campaign
 from tests.support.crew import Crew
-from tests.support.scheduling import Pace, record
+from tests.support.scheduling import record, scheduling
 from tests.support.waiting import wait_for
 
 FULL = bool(os.environ.get("TRINITY_TEST_FULL"))
-PACE = Pace(poll_seconds=0.05, republish_seconds=2.0, window=64, grace_seconds=2.0)
 
 
 @dataclass(frozen=True)
@@ -81,3 +82,8 @@ def campaign(**changes: Any) -> Campaign:
         "evaluation": EvaluationSpec(problems=3, baselines=()),
     }
     return small_campaign(**{**brief, **changes})
+
+
+def scheduling_quickly(database_url: str, broker_url: str) -> AbstractContextManager[Scheduler]:
+    """Run a scheduler that misses a message within seconds."""
+    return scheduling(database_url, broker_url, republish_seconds=2.0, grace_seconds=2.0)

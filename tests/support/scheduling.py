@@ -1,10 +1,11 @@
-"""A scheduler in a thread of the test, and waiting for what it does."""
+"""Schedulers that run in threads of the test, and waiting for what they do."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from scheduler.loop import Pace, Scheduler
 from services.core.ids import CampaignId
@@ -21,10 +22,11 @@ PACE = Pace(poll_seconds=0.05, republish_seconds=60.0, window=64, grace_seconds=
 
 
 @contextmanager
-def scheduling(database_url: str, broker_url: str, pace: Pace = PACE) -> Iterator[Scheduler]:
-    """Run a scheduler until the end of the block."""
-    database = Database(database_url, application_name="scheduler under test")
-    scheduler = Scheduler(database, Publisher(make_app(broker_url)), pace, logs.logger("test"))
+def scheduling(database_url: str, broker_url: str, name: str = "scheduler", **pace: float) -> Iterator[Scheduler]:
+    """Run a scheduler; ``pace`` changes fields of PACE."""
+    database = Database(database_url, application_name=name)
+    publisher = Publisher(make_app(broker_url))
+    scheduler = Scheduler(database, publisher, replace(PACE, **pace), logs.logger("test"), name=name)  # type: ignore[arg-type]
     thread = threading.Thread(target=scheduler.run, daemon=True)
     thread.start()
     try:
@@ -42,12 +44,8 @@ def record(database: Database, campaign_id: CampaignId) -> CampaignRecord:
         return campaigns.by_id(conn, campaign_id)
 
 
-def wait_for_state(
-    database: Database, campaign_id: CampaignId, state: CampaignState, seconds: float = 30.0
-) -> CampaignRecord:
+def wait_for_state(database: Database, campaign_id: CampaignId, state: CampaignState) -> CampaignRecord:
     wait_for(
-        lambda: record(database, campaign_id).state is state,
-        seconds=seconds,
-        what=f"campaign {campaign_id} to be {state}, it is {record(database, campaign_id).state}",
+        lambda: record(database, campaign_id).state is state, seconds=30, what=f"campaign {campaign_id} to be {state}"
     )
     return record(database, campaign_id)
