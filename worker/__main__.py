@@ -40,7 +40,7 @@ def compose(settings: Settings, database: Database, database_url: str) -> Runtim
 
 
 def main() -> int:
-    """Work until told to stop; exit 1 with one sentence if something is missing."""
+    """Work until told to stop; exit 1 if something is missing, in one sentence, or if the consumer failed."""
     try:
         settings = load_settings()
         logs.configure(settings.log_level, as_json=settings.log_json)
@@ -53,8 +53,8 @@ def main() -> int:
         print(f"worker: {error}", file=sys.stderr)  # noqa: T201
         return 1
     name = f"worker-{os.getpid()}"
-    work(app, runtime, name=name, slots=settings.worker_slots, drain_seconds=settings.drain_seconds)
-    return 0
+    asked = work(app, runtime, name=name, slots=settings.worker_slots, drain_seconds=settings.drain_seconds)
+    return 0 if asked else 1
 
 
 if __name__ == "__main__":

@@ -54,15 +54,18 @@ def assemble(
     )
 
 
-def work(app: Celery, runtime: Runtime, *, name: str, slots: int, drain_seconds: float) -> None:
-    """Work until SIGTERM, then hand back what cannot be finished; ends the process itself if that takes too long."""
+def work(app: Celery, runtime: Runtime, *, name: str, slots: int, drain_seconds: float) -> bool:
+    """Work until SIGTERM, then hand back what cannot be finished; ends the process itself if that takes too long.
+
+    Returns whether somebody asked for the end; if not, the process should be started anew.
+    """
     register(app, partial(run, runtime), runtime.log)
     drain = Drain(runtime, drain_seconds)
     drain.start()
     runtime.writer.start()
     runtime.held.start()
     try:
-        serve(app, name=f"{name}@{socket.gethostname()}", slots=slots, on_stop=drain.ask)
+        return serve(app, name=f"{name}@{socket.gethostname()}", slots=slots, on_stop=drain.ask)
     finally:
         drain.ask()  # closing has the same bound, should the consumer have ended without a signal
         runtime.held.stop()

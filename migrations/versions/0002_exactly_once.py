@@ -27,6 +27,7 @@ where state = 'budget_exhausted'
 
 
 def upgrade() -> None:
+    lock()
     op.execute("alter table campaign add column call_budget bigint")
     op.execute("alter table campaign add column weight double precision default 1 not null")
     op.execute("alter table campaign add constraint ck_campaign_calls check (calls_started <= call_budget)")
@@ -41,6 +42,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    lock()
     for table, column in VECTORS:
         op.execute(f"alter table {table} alter column {column} set storage extended")
     op.execute("alter table leader drop column holder")
@@ -55,3 +57,8 @@ def downgrade() -> None:
 def states(allowed: str) -> None:
     op.execute("alter table campaign drop constraint ck_campaign_state")
     op.execute(f"alter table campaign add constraint ck_campaign_state check (state in ({allowed}))")
+
+
+def lock() -> None:
+    """Take all tables at once, in the order in which everybody takes their rows: work under way would deadlock else."""
+    op.execute("lock table leader, campaign, generation, candidate, coordinator")

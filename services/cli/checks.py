@@ -47,6 +47,7 @@ def run_all(settings: Settings) -> list[Check]:
         services(settings),
         attempt("database", lambda: database(settings), needed=True),
         attempt("broker", lambda: broker(settings), needed=True),
+        *broker_advice(settings),
         encoder(settings),
         pool_files(settings),
         address(
@@ -130,6 +131,17 @@ def database(settings: Settings) -> str:
 def broker(settings: Settings) -> str:
     with connections.open_queues(settings) as queues:
         return "answers, " + ", ".join(f"{length} in {name}" for name, length in queues().items())
+
+
+def broker_advice(settings: Settings) -> list[Check]:
+    """Tell what about the broker's own settings costs time or messages; nothing while it does not answer."""
+    try:
+        found = connections.broker_advice(settings)
+    except TrinityError:
+        return []
+    if not found:
+        return [Check("broker settings", State.OK, "keep every message")]
+    return [Check("broker settings", State.ABSENT, each.what, each.cure) for each in found]
 
 
 def encoder(settings: Settings) -> Check:

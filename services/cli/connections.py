@@ -12,9 +12,19 @@ from services.core.errors import TrinityError
 from services.local import endpoints
 
 if TYPE_CHECKING:
+    from services.queue.advice import Advice
     from services.storage.engine import Database
 
-__all__ = ["Settings", "broker_url", "database_url", "load_settings", "open_database", "open_queues", "variables"]
+__all__ = [
+    "Settings",
+    "broker_advice",
+    "broker_url",
+    "database_url",
+    "load_settings",
+    "open_database",
+    "open_queues",
+    "variables",
+]
 
 
 def variables(settings: Settings) -> Mapping[str, str]:
@@ -53,11 +63,10 @@ def open_queues(settings: Settings) -> Iterator[Callable[[], Mapping[str, int]]]
     The function returns nothing while the broker is away: people can do without these figures for a while.
     """
     from services.queue.app import make_app
-    from services.queue.publish import queue_lengths, require_broker
+    from services.queue.publish import broker_errors, queue_lengths, require_broker
 
     app = make_app(broker_url(settings))
-    with app.connection_for_write() as connection:
-        failures = (OSError, TrinityError, *connection.connection_errors, *connection.channel_errors)
+    failures: tuple[type[Exception], ...] = (TrinityError, *broker_errors(app))
 
     def lengths() -> Mapping[str, int]:
         try:
@@ -68,5 +77,19 @@ def open_queues(settings: Settings) -> Iterator[Callable[[], Mapping[str, int]]]
     try:
         require_broker(app)
         yield lengths
+    finally:
+        app.close()
+
+
+def broker_advice(settings: Settings) -> list[Advice]:
+    """Return what to change at the broker; raises PrerequisiteMissing while it does not answer."""
+    from services.queue.advice import advice
+    from services.queue.app import make_app
+    from services.queue.publish import require_broker
+
+    app = make_app(broker_url(settings))
+    try:
+        require_broker(app)
+        return advice(app)
     finally:
         app.close()

@@ -7,6 +7,9 @@ from kombu import Queue
 
 from services.queue.names import EPISODE_TASK, EPISODES_QUEUE, QUEUES
 
+# RabbitMQ only: a worker leaves a broker, or a broker a worker, that has been silent for two of these.
+HEARTBEAT_SECONDS = 30
+
 
 def make_app(broker_url: str) -> Celery:
     """Return an application for ``broker_url`` (redis:// or amqp://) with every setting that correctness rests on.
@@ -35,6 +38,7 @@ def make_app(broker_url: str) -> Celery:
         worker_proc_alive_timeout=30,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
+        broker_heartbeat=HEARTBEAT_SECONDS,
         broker_transport_options=transport_options(broker_url),
         enable_utc=True,
     )
@@ -42,7 +46,7 @@ def make_app(broker_url: str) -> Celery:
 
 
 def transport_options(broker_url: str) -> dict[str, float]:
-    """Time-outs that keep a frozen broker from hanging a publisher; RabbitMQ's transport knows none of the names."""
+    """Time-outs that keep a frozen Redis from hanging anybody; RabbitMQ's transport knows none of the names."""
     if not broker_url.startswith(("redis", "rediss")):
         return {}
     return {"visibility_timeout": 3600, "socket_timeout": 5, "socket_connect_timeout": 2}

@@ -18,6 +18,7 @@ from services.queue.publish import queue_lengths
 from services.storage import campaign_states, campaigns, coordinators, events, generations
 from services.storage.engine import Database
 from services.storage.records import Fork
+from tests.support.broker import on_every_broker
 from tests.support.campaigns import small_campaign, submit
 from tests.support.player import Player
 from tests.support.scheduling import scheduling, wait_for_state
@@ -33,6 +34,7 @@ def checkpoints(database: Database, campaign_id: CampaignId) -> list[tuple[bytes
         ]
 
 
+@on_every_broker
 def test_a_campaign_runs_from_submission_to_a_released_coordinator(
     database: Database, database_url: str, broker_url: str
 ) -> None:
@@ -56,6 +58,7 @@ def test_a_campaign_runs_from_submission_to_a_released_coordinator(
     assert history[-1].mean.tolist() == history[released.generation].mean.tolist()
 
 
+@on_every_broker
 def test_pending_episodes_reach_the_broker(database: Database, database_url: str, broker_url: str) -> None:
     submit(database, small_campaign())
     app = make_app(broker_url)

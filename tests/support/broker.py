@@ -1,4 +1,4 @@
-"""A private Redis for the test session, empty at the start of every test that asks for it."""
+"""A broker for the test session, empty at the start of every test that asks for it: a private Redis, or RabbitMQ."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ import pytest
 
 from services.local.redis import EmbeddedRedis
 from services.queue.app import make_app
+
+on_every_broker = pytest.mark.parametrize(
+    "broker_url", ["broker_server", "amqp_server"], ids=["redis", "rabbitmq"], indirect=True
+)
 
 
 @pytest.fixture(scope="session")
@@ -24,12 +28,14 @@ def broker_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def broker_url(broker_server: str) -> str:
-    app = make_app(broker_server)
+def broker_url(request: pytest.FixtureRequest) -> str:
+    """A broker with empty queues: Redis, or what ``on_every_broker`` asks for."""
+    server: str = request.getfixturevalue(getattr(request, "param", "broker_server"))
+    app = make_app(server)
     with app.connection_for_write() as connection, connection.channel() as channel:
         for queue in app.conf.task_queues:
             bound = queue(channel)
             bound.declare()
             bound.purge()
     app.close()
-    return broker_server
+    return server

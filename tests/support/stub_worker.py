@@ -96,8 +96,8 @@ def main(words: Sequence[str]) -> int:
     except TrinityError as error:
         print(f"stub worker: {error}", file=sys.stderr)  # noqa: T201
         return 1
-    work(app, runtime, name=given.name, slots=given.slots, drain_seconds=settings.drain_seconds)
-    return 0
+    asked = work(app, runtime, name=given.name, slots=given.slots, drain_seconds=settings.drain_seconds)
+    return 0 if asked else 1
 
 
 if __name__ == "__main__":
