@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 import time
@@ -73,7 +74,6 @@ class Watch:
     """Follows the campaigns until they are complete; says so when nothing moves any more."""
 
     system: System
-    say: Callable[[str], None]
     progress: tuple[int, float] = (0, 0.0)
 
     def unfinished(self, names: Sequence[str]) -> list[str] | None:
@@ -102,18 +102,17 @@ class Watch:
             time.sleep(LOOK_SECONDS)
 
 
-def calm(stage: Stage) -> Mapping[str, Results]:
-    """Run every campaign once, in a system of its own that nobody disturbs."""
+def calm(stage: Stage, system: System) -> Mapping[str, Results]:
+    """Run every campaign once, undisturbed."""
     began = time.monotonic()
-    with stage.system("calm") as system:
-        names = {f"calm-{size.label}": size for size in stage.options.sizes}
-        for name, size in names.items():
-            stage.submitter(system).submit(size, name)
-        Watch(system, stage.say).wait(list(names))
-        with system.database() as database, database.transaction() as conn:
-            found = {size.label: readings.results(conn, name) for name, size in names.items()}
-            stall = verdict.longest_stall(readings.scored_at(conn))
-            repeats = [attempt for attempt in readings.attempts(conn) if attempt.outcome != "done"]
+    names = {f"calm-{size.label}": size for size in stage.options.sizes}
+    for name, size in names.items():
+        stage.submitter(system).submit(size, name)
+    Watch(system).wait(list(names))
+    with system.database() as database, database.transaction() as conn:
+        found = {size.label: readings.results(conn, name) for name, size in names.items()}
+        stall = verdict.longest_stall(readings.scored_at(conn))
+        repeats = [attempt for attempt in readings.attempts(conn) if attempt.outcome != "done"]
     episodes = sum(len(results.episodes) for results in found.values())
     took = time.monotonic() - began
     stage.say(f"calm: {len(names)} campaigns, {episodes} episodes, {took:.0f} s, longest stall {stall:.1f} s")
@@ -129,24 +128,21 @@ class Storm:
     stage: Stage
     expected: Mapping[str, Results]
 
-    def run(self) -> Verdict:
+    def run(self, system: System) -> Verdict:
         options = self.stage.options
         began = time.monotonic()
-        with self.stage.system("storm", clocks=True) as system:
-            if not system.clock_steps:
-                self.stage.say("libfaketime is not installed: no clock is stepped")
-            watch = Watch(system, self.stage.say)
-            names: list[tuple[str, Size]] = []
-            stuck: Stuck | None = None
-            with Nemesis(system, options.kills, options.seed, options.pace, self.stage.say) as nemesis:
-                try:
-                    self._rounds(system, watch, nemesis, names)
-                except Stuck as error:
-                    stuck = error
-            took = time.monotonic() - began
-            result = self._judge(system, nemesis, names, stuck, took)
-            if stuck is not None:
-                self._explain(system)
+        watch = Watch(system)
+        names: list[tuple[str, Size]] = []
+        stuck: Stuck | None = None
+        with Nemesis(system, options.kills, options.seed, options.pace, self.stage.say) as nemesis:
+            try:
+                self._rounds(system, watch, nemesis, names)
+            except Stuck as error:
+                stuck = error
+        took = time.monotonic() - began
+        result = self._judge(system, nemesis, names, stuck, took)
+        if stuck is not None:
+            self._explain(system)
         return result
 
     def _rounds(self, system: System, watch: Watch, nemesis: Nemesis, names: list[tuple[str, Size]]) -> None:
@@ -181,7 +177,7 @@ class Storm:
 
     def _count(self, result: Verdict, database: Database, faults: Sequence[Fault], took: float, campaigns: int) -> None:
         with database.transaction() as conn:
-            attempts, scored = readings.attempts(conn), readings.scored_at(conn)
+            attempts, scored = readings.attempts(conn, "r%"), readings.scored_at(conn, "r%")
         repeats = verdict.repeated(attempts, faults)
         kinds = Counter(fault.name.removeprefix("kill ") for fault in faults if fault.kill)
         others = Counter(fault.name for fault in faults if not fault.kill)
@@ -193,11 +189,15 @@ class Storm:
             f"attempts without a reward: {repeats.total} of {len(attempts)} ({told(repeats.outcomes)})",
             (
                 f"of these in flight when their own worker was hit {repeats.own_worker}, only the database "
-                f"{repeats.database}, neither {len(repeats.other)}; in flight on workers hit: {repeats.in_flight}"
+                f"{repeats.database}, neither {len(repeats.other)}; in flight at a fault {repeats.in_flight}"
             ),
             f"provider: {sent[True]} replies sent, {sent[False]} cut off",
             f"longest stall: {verdict.longest_stall(scored):.1f} s",
         ]
+        if repeats.total > repeats.in_flight:
+            result.faults.append(
+                f"{repeats.total} attempts were repeated, {repeats.in_flight} were in flight at a fault"
+            )
         result.remarks += [f"repeated without a fault: {attempt}" for attempt in repeats.other[:5]]
 
     def _explain(self, system: System) -> None:
@@ -217,6 +217,19 @@ def told(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
 
 
+def weather(stage: Stage) -> Verdict:
+    """Run calm and storm in systems of their own, or one after the other in one where time is short."""
+    if stage.options.short:
+        with stage.system("storm") as system:
+            return Storm(stage, calm(stage, system)).run(system)
+    with stage.system("calm") as system:
+        expected = calm(stage, system)
+    with stage.system("storm", clocks=True) as system:
+        if not system.clock_steps:
+            stage.say("libfaketime is not installed: no clock is stepped")
+        return Storm(stage, expected).run(system)
+
+
 def run(options: Options, say: Callable[[str], None]) -> Verdict:
     """Run calm and storm; the folder with data and logs is kept when something is wrong."""
     folder = Path(tempfile.mkdtemp(prefix="trinity-chaos-", dir="/tmp"))
@@ -226,9 +239,9 @@ def run(options: Options, say: Callable[[str], None]) -> Verdict:
         nursery = None if options.fresh_workers else stack.enter_context(Nursery(folder))
         witness = stack.enter_context(Witness())
         stage = Stage(options, folder, build_tiny_qwen3(folder / "encoder"), witness, nursery, say)
-        result = Storm(stage, calm(stage)).run()
+        result = weather(stage)
     if result.good and not options.keep:
-        stage.system("").remove()
+        shutil.rmtree(folder, ignore_errors=True)
     return result
 
 
@@ -243,7 +256,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=Options.seed, help="of the faults")
     parser.add_argument("--pace", type=float, default=Options.pace, help="seconds between faults on average")
     parser.add_argument("--workers", type=int, default=Options.workers)
-    parser.add_argument("--short", action="store_true", help="small campaigns")
+    parser.add_argument("--short", action="store_true", help="small campaigns, one system, no stepped clocks")
     parser.add_argument("--fresh-workers", action="store_true", help="start each worker as a program of its own")
     parser.add_argument("--keep", action="store_true", help="keep data and logs of a good run, too")
     options = Options(**vars(parser.parse_args()))

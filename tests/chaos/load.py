@@ -18,14 +18,14 @@ SUBMIT_SECONDS = 120.0
 FILE = """
 name: {name}
 seed: {seed}
-problems: {{source: generated, families: [chain_sum, spell_backward], training: 16, validation: 6, heldout: 4}}
+problems: {{source: generated, families: [chain_sum, spell_backward], training: 16, validation: 6, heldout: 6}}
 pool:
 {models}
 encoder: {{model: {encoder}}}
 protocol: {{max_turns: 4, max_output_tokens: 128}}
 search: {{population: {population}, replicates: {replicates}, generations: {generations}, sigma0: 0.3}}
-validation: {{every: 2, problems: 6}}
-evaluation: {{problems: 4}}
+validation: {{every: 2, problems: {measured}}}
+evaluation: {{problems: {measured}}}
 max_attempts: 100
 """
 MODEL = "  - {{name: {name}, model: openai/{name}, base_url: {url}, price: {{input: {input}, output: {output}}}}}"
@@ -41,10 +41,7 @@ class Size:
     population: int
     replicates: int
     generations: int
-
-    @property
-    def training_episodes(self) -> int:
-        return self.population * self.replicates * self.generations
+    measured: int = 6  # problems of each validation and of the evaluation
 
 
 FULL = (
@@ -52,7 +49,7 @@ FULL = (
     Size("middle", 4, 1.0, 6, 6, 5),
     Size("small", 5, 0.5, 4, 4, 4),
 )
-SHORT = (Size("large", 3, 2.0, 6, 4, 2), Size("small", 5, 1.0, 4, 3, 2))
+SHORT = (Size("large", 3, 2.0, 6, 4, 2, 2), Size("small", 5, 1.0, 4, 3, 2, 2))
 
 
 @dataclass(frozen=True)

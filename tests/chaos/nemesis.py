@@ -59,6 +59,11 @@ class Fault:
     pid: int | None = None
 
     @property
+    def mere_outage(self) -> bool:
+        """Whether the database was away or hung up, and all workers alive."""
+        return self.name in ("kill postgres", "end database sessions")
+
+    @property
     def kill(self) -> bool:
         return self.name.startswith("kill ")
 

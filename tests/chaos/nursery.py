@@ -59,7 +59,8 @@ class Nursery:
                 stdout=subprocess.PIPE,
                 stderr=log,
             )
-        threading.Thread(target=self._read, name="nursery", daemon=True).start()
+        self._reader = threading.Thread(target=self._read, name="nursery", daemon=True)
+        self._reader.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -67,6 +68,9 @@ class Nursery:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(30)
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
     def start(self, environment: Mapping[str, str], log: Path) -> Fork:
         """Fork a worker with exactly this environment; its output is appended to ``log``."""

@@ -86,10 +86,14 @@ CHARGED = text("select tokens_charged, usd_charged, tokens_reserved, usd_reserve
 ATTEMPTS = text("""
 select a.episode_id, a.number, a.worker, a.outcome, a.error_kind, extract(epoch from a.started_at) as started,
     extract(epoch from coalesce(a.ended_at, now())) as ended
-from attempt a order by a.started_at
+from attempt a join episode e on e.id = a.episode_id join campaign c on c.id = e.campaign_id
+where c.name like :names order by a.started_at
 """)
 
-SCORED = text("select extract(epoch from scored_at) as at from episode where scored_at is not null order by scored_at")
+SCORED = text("""
+select extract(epoch from e.scored_at) as at from episode e join campaign c on c.id = e.campaign_id
+where e.scored_at is not null and c.name like :names order by e.scored_at
+""")
 
 STATES = text("select name, state, stop_reason from campaign order by id")
 
@@ -172,17 +176,19 @@ def ledger(conn: Connection, name: str) -> Ledger:
     )
 
 
-def attempts(conn: Connection) -> list[Attempt]:
+def attempts(conn: Connection, names: str = "%") -> list[Attempt]:
+    """Return the attempts of the campaigns whose names are like that, by their beginning."""
     return [
         Attempt(
             row.episode_id, row.number, row.worker, row.outcome, row.error_kind, float(row.started), float(row.ended)
         )
-        for row in conn.execute(ATTEMPTS)
+        for row in conn.execute(ATTEMPTS, {"names": names})
     ]
 
 
-def scored_at(conn: Connection) -> list[float]:
-    return [float(row.at) for row in conn.execute(SCORED)]
+def scored_at(conn: Connection, names: str = "%") -> list[float]:
+    """Return when their episodes were scored, in epoch seconds, in order."""
+    return [float(row.at) for row in conn.execute(SCORED, {"names": names})]
 
 
 def states(conn: Connection) -> Mapping[str, tuple[str, str | None]]:

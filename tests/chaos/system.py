@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -227,9 +226,6 @@ class System:
         self._stopping_servers.set()
         for thread in self._threads:
             thread.join()
-
-    def remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _fill_seats(self) -> None:
         schedulers, workers = self._counts

@@ -21,7 +21,6 @@ from tests.chaos.system import End, System
 from tests.chaos.witness import Bill, Witness
 
 ROOT = Path(__file__).resolve().parents[2]
-DATABASE_FAULTS = ("kill postgres", "end database sessions")
 # Clocks are of one machine, but a claim is dated at its commit and a fault after its signal.
 SLACK_SECONDS = 0.5
 
@@ -105,11 +104,14 @@ def repeated(attempts: Sequence[Attempt], faults: Sequence[Fault]) -> Repeated:
         during = [fault for fault in faults if overlaps(attempt, fault)]
         if any(hits(attempt, fault) for fault in during):
             own += 1
-        elif any(fault.name in DATABASE_FAULTS for fault in during):
+        elif any(fault.mere_outage for fault in during):
             database += 1
         else:
             other.append(attempt)
-    in_flight = sum(overlaps(attempt, fault) and hits(attempt, fault) for attempt in attempts for fault in faults)
+    in_flight = sum(
+        any(overlaps(attempt, fault) and (fault.mere_outage or hits(attempt, fault)) for fault in faults)
+        for attempt in attempts
+    )
     return Repeated(outcomes, own, database, other, in_flight)
 
 
