@@ -8,14 +8,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from services.core.errors import DatabaseUnavailable
 from services.storage.engine import Database
-from tests.chaos import load, readings, verdict
+from tests.chaos import clock, load, readings, verdict
+from tests.chaos.clock import SteppedClock
 from tests.chaos.load import Size, Submitter
 from tests.chaos.nemesis import Fault, Nemesis
 from tests.chaos.nursery import Nursery
@@ -61,9 +62,17 @@ class Stage:
     nursery: Nursery | None
     say: Callable[[str], None]
 
-    def system(self, name: str, *, clocks: bool = False) -> System:
-        workers = self.options.workers
-        return System(self.folder / name, nursery=self.nursery, workers=workers, clocks=clocks)
+    @contextmanager
+    def system(self, name: str, late: SteppedClock | None = None) -> Iterator[System]:
+        """Start the product, its first scheduler and first worker with a clock of their own if there is one."""
+        with ExitStack() as stack:
+            nursery = None
+            if late is not None and self.nursery is not None:
+                nursery = stack.enter_context(Nursery(self.folder, late.environment))
+            folder, workers = self.folder / name, self.options.workers
+            yield stack.enter_context(
+                System(folder, nursery=self.nursery, workers=workers, clock=late, late_nursery=nursery)
+            )
 
     def submitter(self, system: System) -> Submitter:
         return Submitter(self.folder, self.encoder, self.witness, system.environment)
@@ -224,9 +233,10 @@ def weather(stage: Stage) -> Verdict:
             return Storm(stage, calm(stage, system)).run(system)
     with stage.system("calm") as system:
         expected = calm(stage, system)
-    with stage.system("storm", clocks=True) as system:
-        if not system.clock_steps:
-            stage.say("libfaketime is not installed: no clock is stepped")
+    late = clock.build(stage.folder)
+    if late is None:
+        stage.say("no C compiler is at hand: no clock is stepped")
+    with stage.system("storm", late) as system:
         return Storm(stage, expected).run(system)
 
 

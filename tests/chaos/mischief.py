@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Callable, Mapping
+import signal
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
 
 import kombu.exceptions
 import psycopg
@@ -15,7 +19,7 @@ from services.core.states import Purpose
 from services.queue.app import make_app
 from services.queue.names import EPISODE_TASK, QUEUES
 from services.queue.publish import Delivery, Publisher
-from tests.chaos.system import System
+from tests.chaos.system import Server, System
 
 FAILURES = (OSError, TrinityError, psycopg.Error, redis.RedisError, kombu.exceptions.KombuError)
 
@@ -38,6 +42,18 @@ def limit_redis(system: System, *, full: bool) -> None:
     """Let Redis refuse every write for lack of memory, or take writes again."""
     with client(system) as connection:
         connection.config_set("maxmemory", "1" if full else "0")
+
+
+def processes(server: Server) -> list[int]:
+    """Return a server's main process and its children."""
+    pid = server.service.pid()
+    return [] if pid is None else [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+
+
+def send(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def flush(system: System, rng: random.Random) -> str:

@@ -29,6 +29,8 @@ OTHERS: Mapping[str, float] = {
     "terminate worker": 2,
     "flush redis": 2,
     "fill redis": 1,
+    "freeze redis": 1,
+    "freeze postgres": 1,
     "drop redis clients": 2,
     "end database sessions": 3,
     "publish twice, shuffled": 3,
@@ -61,7 +63,7 @@ class Fault:
     @property
     def mere_outage(self) -> bool:
         """Whether the database was away or hung up, and all workers alive."""
-        return self.name in ("kill postgres", "end database sessions")
+        return self.name in ("kill postgres", "freeze postgres", "end database sessions")
 
     @property
     def kill(self) -> bool:
@@ -129,6 +131,8 @@ class Nemesis:
         try:
             if action == "kill" and what in ("redis", "postgres"):
                 self._kill_server(name, self.system.redis if what == "redis" else self.system.postgres)
+            elif action == "freeze":
+                self._freeze(name, self.system.redis if what == "redis" else self.system.postgres, step)
             elif action in ("kill", "stop", "terminate"):
                 self._signal(name, action, what, step)
             else:
@@ -139,6 +143,12 @@ class Nemesis:
     def _kill_server(self, name: str, server: Server) -> None:
         if pid := self._wait_for(server.kill):
             self._note(name, server.kind, pid)
+
+    def _freeze(self, name: str, server: Server, step: Step) -> None:
+        """Let a server answer late: all its connections hang meanwhile."""
+        frozen = mischief.processes(server)
+        mischief.send(frozen, signal.SIGSTOP)
+        self._last(name, server.kind, 1 + 3 * step.amount, lambda: mischief.send(frozen, signal.SIGCONT))
 
     def _signal(self, name: str, action: str, kind: str, step: Step) -> None:
         seat = self._wait_for(lambda: self._ripe(kind, step.pick, alone=action == "stop"))
@@ -169,9 +179,9 @@ class Nemesis:
             mischief.limit_redis(system, full=True)
             self._last(name, "redis", 2 + 4 * step.amount, lambda: mischief.limit_redis(system, full=False))
         elif name == "step clocks":
-            if system.clock_steps:
+            if system.clock is not None:
                 seconds = round(7200 * (2 * step.amount - 1))
-                system.step_clock(seconds)
+                system.clock.step(seconds)
                 self._note(name, f"scheduler-1 and worker-1, now {seconds:+d} s off")
         else:
             self._note(name, mischief.DEEDS[name](system, random.Random(step.pick)))

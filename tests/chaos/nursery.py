@@ -41,9 +41,13 @@ class Fork:
 
 @dataclass
 class Nursery:
-    """Context manager around the nursery process; any thread may start workers."""
+    """Context manager around the nursery process; any thread may start workers.
+
+    ``environment`` is added to that of the nursery itself, for what takes effect when a program starts.
+    """
 
     folder: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
     _process: subprocess.Popen[bytes] | None = None
     _started: Queue[Fork] = field(default_factory=Queue)
     _forks: dict[int, Fork] = field(default_factory=dict)
@@ -54,7 +58,7 @@ class Nursery:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.chaos.nursery"],
                 cwd=ROOT,
-                env=os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+                env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **self.environment},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

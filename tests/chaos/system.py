@@ -21,6 +21,7 @@ from services.local.redis import EmbeddedRedis
 from services.local.service import Service
 from services.storage import schema
 from services.storage.engine import Database
+from tests.chaos.clock import SteppedClock
 from tests.chaos.nursery import Nursery
 from tests.support.waiting import wait_for
 
@@ -28,7 +29,6 @@ ROOT = Path(__file__).resolve().parents[2]
 LOOK_SECONDS = 0.05
 # A process that ended by itself, because something it needs is away, is not started in a busy loop.
 PAUSE_AFTER_OWN_END = 0.5
-FAKETIME = [Path(f"/usr/lib/{machine}-linux-gnu/faketime/libfaketimeMT.so.1") for machine in ("x86_64", "aarch64")]
 SETTINGS: Mapping[str, str] = {
     "TRINITY_LEASE_SECONDS": "6",
     "TRINITY_HEARTBEAT_SECONDS": "1.5",
@@ -36,11 +36,6 @@ SETTINGS: Mapping[str, str] = {
     "TRINITY_WORKER_SLOTS": "4",
     "TRINITY_DISPATCH_WINDOW": "24",
 }
-
-
-def faketime() -> Path | None:
-    """Return libfaketime's library for threads, None where it is not installed."""
-    return next((path for path in FAKETIME if path.exists()), None)
 
 
 class Life(Protocol):
@@ -137,7 +132,8 @@ class System:
         nursery: forks the workers; without it each is a ``python -m worker``.
         schedulers, workers: how many.
         settings: TRINITY_ variables beside those of ``SETTINGS``.
-        clocks: give the first scheduler and the first worker, a program of its own, a clock that can be stepped.
+        clock: of the first scheduler and the first worker.
+        late_nursery: forks the first worker; it has that clock itself.
         worker: the command of the workers that are not forked.
     """
 
@@ -149,13 +145,14 @@ class System:
         schedulers: int = 2,
         workers: int = 3,
         settings: Mapping[str, str] | None = None,
-        clocks: bool = False,
+        clock: SteppedClock | None = None,
+        late_nursery: Nursery | None = None,
         worker: Sequence[str] = ("-m", "worker"),
     ) -> None:
         self.folder = folder
         self.var = folder / "var"
         self.logs = folder / "log"
-        self.clock = folder / "clock"
+        self.clock = clock
         self.postgres = Server("postgres", EmbeddedPostgres(self.var / "postgres", log_path=self.logs / "postgres.log"))
         self.redis = Server("redis", EmbeddedRedis(self.var / "redis", log_path=self.logs / "redis.log"))
         self.ends: list[End] = []
@@ -163,7 +160,7 @@ class System:
         self._settings = {**SETTINGS, **(settings or {})}
         self._nursery = nursery
         self._worker = worker
-        self._clocks = faketime() if clocks else None
+        self._late_nursery = late_nursery
         self._stopping = threading.Event()
         self._stopping_servers = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -182,16 +179,6 @@ class System:
             "MKL_NUM_THREADS": "1",
         }  # fmt: skip
 
-    @property
-    def clock_steps(self) -> bool:
-        return self._clocks is not None
-
-    def step_clock(self, seconds: float) -> None:
-        """Set how far the stepped clocks are off; they follow within a second."""
-        draft = self.clock.with_suffix(".new")
-        draft.write_text(f"{seconds:+.0f}\n")
-        draft.replace(self.clock)
-
     @contextmanager
     def database(self, pool_size: int = 1) -> Iterator[Database]:
         assert self.postgres.url is not None
@@ -207,7 +194,6 @@ class System:
     def __enter__(self) -> System:
         self.logs.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
-        self.step_clock(0)
         for server in (self.postgres, self.redis):
             self._thread(self._keep_server, server)
         try:
@@ -232,33 +218,24 @@ class System:
         for number in range(schedulers):
             self._seat("scheduler", number, ("-m", "scheduler"))
         for number in range(workers):
-            forked = self._nursery is not None and not (self._clocks and number == 0)
-            self._seat("worker", number, None if forked else self._worker)
+            self._seat("worker", number, self._worker if self._nursery is None else None)
         self._thread(self._keep_seats)
 
     def _seat(self, kind: str, number: int, command: Sequence[str] | None) -> None:
         name = f"{kind}-{number + 1}"
-        environment = self.environment | (self._faked() if number == 0 else {})
+        late = self.clock is not None and number == 0
+        environment = {**self.environment, **(self.clock.environment if self.clock and late else {})}
+        nursery = self._late_nursery if late else self._nursery
         log = self.logs / f"{name}.log"
 
         def start() -> Life:
             if command is None:
-                assert self._nursery is not None
-                return self._nursery.start(environment, log)
+                assert nursery is not None
+                return nursery.start(environment, log)
             with log.open("ab") as output:
                 return Program(spawn([sys.executable, *command], env=environment, output=output, cwd=ROOT))
 
         self.seats.append(Seat(name, kind, start))
-
-    def _faked(self) -> dict[str, str]:
-        if self._clocks is None:
-            return {}
-        return {
-            "LD_PRELOAD": str(self._clocks),
-            "FAKETIME_TIMESTAMP_FILE": str(self.clock),
-            "FAKETIME_CACHE_DURATION": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
 
     def _thread(self, work: Callable[..., None], *arguments: object) -> None:
         # What a thread starts, the kernel ends with it; hence each lives until the system stops.
