@@ -28,6 +28,7 @@ from tests.support.tiny_qwen3 import build_tiny_qwen3
 
 LOOK_SECONDS = 0.25
 HUNG_SECONDS = 120.0
+FIRST_SCORED = 10
 ENDED = ("completed",)
 GOING_ON = ("submitted", "running")
 
@@ -83,6 +84,7 @@ class Watch:
     """Follows the campaigns until they are complete; says so when nothing moves any more."""
 
     system: System
+    like: str
     progress: tuple[int, float] = (0, 0.0)
 
     def unfinished(self, names: Sequence[str]) -> list[str] | None:
@@ -90,7 +92,7 @@ class Watch:
         try:
             with self.system.database() as database, database.transaction() as conn:
                 states = readings.states(conn)
-                scored = len(readings.scored_at(conn))
+                scored = len(readings.scored_at(conn, self.like))
         except DatabaseUnavailable:
             return None
         for name, (state, reason) in states.items():
@@ -117,7 +119,7 @@ def calm(stage: Stage, system: System) -> Mapping[str, Results]:
     names = {f"calm-{size.label}": size for size in stage.options.sizes}
     for name, size in names.items():
         stage.submitter(system).submit(size, name)
-    Watch(system).wait(list(names))
+    Watch(system, "calm%").wait(list(names))
     with system.database() as database, database.transaction() as conn:
         found = {size.label: readings.results(conn, name) for name, size in names.items()}
         stall = verdict.longest_stall(readings.scored_at(conn))
@@ -140,14 +142,17 @@ class Storm:
     def run(self, system: System) -> Verdict:
         options = self.stage.options
         began = time.monotonic()
-        watch = Watch(system)
+        watch = Watch(system, "r%")
         names: list[tuple[str, Size]] = []
         stuck: Stuck | None = None
-        with Nemesis(system, options.kills, options.seed, options.pace, self.stage.say) as nemesis:
-            try:
+        nemesis = Nemesis(system, options.kills, options.seed, options.pace, self.stage.say)
+        try:
+            self._submit(system, names)
+            watch.wait([name for name, _ in names], until=lambda: watch.progress[0] > FIRST_SCORED)
+            with nemesis:
                 self._rounds(system, watch, nemesis, names)
-            except Stuck as error:
-                stuck = error
+        except Stuck as error:
+            stuck = error
         took = time.monotonic() - began
         result = self._judge(system, nemesis, names, stuck, took)
         if stuck is not None:
@@ -155,16 +160,19 @@ class Storm:
         return result
 
     def _rounds(self, system: System, watch: Watch, nemesis: Nemesis, names: list[tuple[str, Size]]) -> None:
-        submitter = self.stage.submitter(system)
+        watch.wait([name for name, _ in names], 1, nemesis.done.is_set)
         while not nemesis.done.is_set():
-            number = len(names) // len(self.stage.options.sizes) + 1
-            for size in self.stage.options.sizes:
-                name = f"r{number}-{size.label}"
-                submitter.submit(size, name)
-                names.append((name, size))
+            self._submit(system, names)
             watch.wait([name for name, _ in names], 1, nemesis.done.is_set)
         self.stage.say("the storm is over, the campaigns go on")
         watch.wait([name for name, _ in names])
+
+    def _submit(self, system: System, names: list[tuple[str, Size]]) -> None:
+        number = len(names) // len(self.stage.options.sizes) + 1
+        submitter = self.stage.submitter(system)
+        for size in self.stage.options.sizes:
+            names.append((f"r{number}-{size.label}", size))
+            submitter.submit(size, names[-1][0])
 
     def _judge(
         self, system: System, nemesis: Nemesis, names: list[tuple[str, Size]], stuck: Stuck | None, took: float

@@ -17,8 +17,8 @@ Found = TypeVar("Found")
 
 LEASE_SECONDS = 6.0
 TARGET_SECONDS = 20.0
-# Younger ones are still loading: killing them hits nothing.
-RIPE_SECONDS = {"scheduler": 2.0, "worker": 3.0}
+# Most kills are to hit what works; this share may hit what is still starting or recovering.
+EARLY_SHARE = 0.15
 BURST = 0.12
 
 KILLS: Mapping[str, float] = {"scheduler": 27, "worker": 33, "redis": 20, "postgres": 20}
@@ -130,7 +130,7 @@ class Nemesis:
         action, _, what = name.partition(" ")
         try:
             if action == "kill" and what in ("redis", "postgres"):
-                self._kill_server(name, self.system.redis if what == "redis" else self.system.postgres)
+                self._kill_server(name, self.system.redis if what == "redis" else self.system.postgres, step)
             elif action == "freeze":
                 self._freeze(name, self.system.redis if what == "redis" else self.system.postgres, step)
             elif action in ("kill", "stop", "terminate"):
@@ -140,8 +140,10 @@ class Nemesis:
         except mischief.FAILURES as error:
             self._tell(f"{name}: not possible now ({type(error).__name__})")
 
-    def _kill_server(self, name: str, server: Server) -> None:
-        if pid := self._wait_for(server.kill):
+    def _kill_server(self, name: str, server: Server, step: Step) -> None:
+        pid = self._wait_for(lambda: server.kill() if server.ready or step.amount < EARLY_SHARE else None)
+        if pid := pid or server.kill():
+            server.ready = False
             self._note(name, server.kind, pid)
 
     def _freeze(self, name: str, server: Server, step: Step) -> None:
@@ -151,7 +153,9 @@ class Nemesis:
         self._last(name, server.kind, 1 + 3 * step.amount, lambda: mischief.send(frozen, signal.SIGCONT))
 
     def _signal(self, name: str, action: str, kind: str, step: Step) -> None:
-        seat = self._wait_for(lambda: self._ripe(kind, step.pick, alone=action == "stop"))
+        early = step.amount < EARLY_SHARE
+        seat = self._wait_for(lambda: self._target(kind, step.pick, alone=action == "stop", early=early))
+        seat = seat or self._target(kind, step.pick, alone=action == "stop", early=True)
         number = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "terminate": signal.SIGTERM}[action]
         if seat is None or (pid := seat.send(number)) is None:
             self._tell(f"{name}: nobody to hit")
@@ -161,12 +165,12 @@ class Nemesis:
         else:
             self._note(name, seat.name, pid)
 
-    def _ripe(self, kind: str, pick: float, *, alone: bool) -> Seat | None:
+    def _target(self, kind: str, pick: float, *, alone: bool, early: bool) -> Seat | None:
         seats = self.system.of(kind)
         if alone and any(seat.frozen for seat in seats):
             return None
-        ripe = [seat for seat in seats if not seat.frozen and seat.lived() > RIPE_SECONDS[kind]]
-        return ripe[int(pick * len(ripe))] if ripe else None
+        chosen = [seat for seat in seats if seat.life and not seat.frozen and (early or seat.connected())]
+        return chosen[int(pick * len(chosen))] if chosen else None
 
     def _thaw(self, seat: Seat, pid: int) -> None:
         if seat.life is not None and seat.life.pid == pid:

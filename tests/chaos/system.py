@@ -92,6 +92,14 @@ class Seat:
     def lived(self) -> float:
         return time.monotonic() - self.since if self.life is not None else 0.0
 
+    def connected(self) -> bool:
+        """Return whether the process has begun to speak to database or broker."""
+        try:
+            held = [os.readlink(entry) for entry in Path(f"/proc/{self.life.pid}/fd").iterdir()] if self.life else []
+        except OSError:
+            return False
+        return any(link.startswith("socket:") for link in held)
+
     def send(self, number: signal.Signals) -> int | None:
         """Signal the process and return its pid, None when there is none."""
         life = self.life
@@ -113,6 +121,7 @@ class Server:
     kind: str
     service: Service
     url: str | None = None
+    ready: bool = False
     away: threading.Event = field(default_factory=threading.Event)
     troubles: list[str] = field(default_factory=list)
 
@@ -247,8 +256,10 @@ class System:
         while not self._stopping_servers.wait(LOOK_SECONDS):
             if server.service.pid() is not None or server.away.is_set():
                 continue
+            server.ready = False
             try:
                 server.url = server.service.start()
+                server.ready = True
             except TrinityError as error:
                 server.troubles.append(str(error))
                 self._stopping_servers.wait(LOOK_SECONDS)
