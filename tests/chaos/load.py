@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.config.sections import CampaignFile
 from tests.chaos.witness import PRICES, Witness
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +26,8 @@ search: {{population: {population}, replicates: {replicates}, generations: {gene
 validation: {{every: 2, problems: {measured}}}
 evaluation: {{problems: {measured}}}
 max_attempts: 100
+max_failure_share: 1
+weight: {weight}
 """
 MODEL = "  - {{name: {name}, model: openai/{name}, base_url: {url}, price: {{input: {input}, output: {output}}}}}"
 
@@ -87,7 +88,4 @@ class Submitter:
             MODEL.format(name=model, url=url, input=price.input_per_million, output=price.output_per_million)
             for model, price in PRICES.items()
         ]
-        text = FILE.format(name=name, encoder=self.encoder, models="\n".join(models), **vars(size))
-        extra = {"weight": size.weight, "max_failure_share": 1.0}
-        known = [f"{key}: {value}\n" for key, value in extra.items() if key in CampaignFile.model_fields]
-        return text + "".join(known)
+        return FILE.format(name=name, encoder=self.encoder, models="\n".join(models), **vars(size))
