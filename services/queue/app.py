@@ -21,6 +21,7 @@ def make_app(broker_url: str) -> Celery:
         result_serializer="json",
         event_serializer="json",
         task_ignore_result=True,
+        result_backend_thread_safe=True,
         task_acks_late=False,
         task_default_queue=EPISODES_QUEUE,
         task_queues=[Queue(name) for name in QUEUES],
@@ -28,6 +29,7 @@ def make_app(broker_url: str) -> Celery:
         task_routes={EPISODE_TASK: {"queue": EPISODES_QUEUE}},
         task_send_sent_event=True,
         worker_send_task_events=True,
+        worker_consumer="services.queue.consumer:Consumer",
         worker_prefetch_multiplier=1,
         worker_cancel_long_running_tasks_on_connection_loss=False,
         worker_hijack_root_logger=False,
@@ -42,7 +44,11 @@ def make_app(broker_url: str) -> Celery:
 
 
 def transport_options(broker_url: str) -> dict[str, float]:
-    """Time-outs that keep a frozen broker from hanging a publisher; RabbitMQ's transport knows none of the names."""
+    """Options of Redis; RabbitMQ's transport knows none of the names.
+
+    Time-outs keep a frozen broker from hanging a publisher. What a worker has taken and not acknowledged is not booked in
+    Redis, two transactions a message, for it would come back too late to be of use: after an hour, or never.
+    """
     if not broker_url.startswith(("redis", "rediss")):
         return {}
-    return {"visibility_timeout": 3600, "socket_timeout": 5, "socket_connect_timeout": 2}
+    return {"ack_emulation": False, "socket_timeout": 5, "socket_connect_timeout": 2}
