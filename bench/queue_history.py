@@ -86,7 +86,7 @@ class Step:
 
 
 class History:
-    """Closed generations of one search, made once; every campaign of the same seed and population can begin with them."""
+    """Closed generations of one search, made once for all campaigns of the same seed and population."""
 
     def __init__(self, seed: int, population: int) -> None:
         self._search = SepCmaEs(seed, DIMENSION, population, SIGMA)

@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +216,7 @@ def growth(bench: Bench) -> Figures:
         bench.history.steps(stored)
         made = bench.submit(size)
         submitted = time.monotonic()
-        wait_until(lambda made=made: bench.watch.span([made])[0] > 0 and opened(bench, made, stored), 600, "the replay")
+        wait_until(partial(opened, bench, made, stored), 600, "the replay")
         cold[stored] = time.monotonic() - submitted
         bench.watch.wait_for_end([made])
         middle[stored] = statistics.median(turn.claimed for turn in bench.watch.turns([made], stored))

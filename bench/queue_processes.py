@@ -43,7 +43,7 @@ def cpu_seconds(pid: int) -> float:
 
 @dataclass
 class Place:
-    """A database and a broker of the bench's own, with the product's production settings, and programs that use them."""
+    """A database and a broker of the bench with the product's settings, and the programs that use them."""
 
     folder: Path
     database_url: str

@@ -40,9 +40,7 @@ def measured(bench: Bench, wanted: list[str]) -> Figures:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="bench/queue.py", description=__doc__)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument(
-        "--full", action="store_true", help="the sizes of docs/benchmarks.md; takes a quarter of an hour"
-    )
+    parser.add_argument("--full", action="store_true", help="the sizes of docs/benchmarks.md, much longer")
     parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
     given = parser.parse_args()
     started, load = time.monotonic(), os.getloadavg()[0]

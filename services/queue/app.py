@@ -46,8 +46,8 @@ def make_app(broker_url: str) -> Celery:
 def transport_options(broker_url: str) -> dict[str, float]:
     """Options of Redis; RabbitMQ's transport knows none of the names.
 
-    Time-outs keep a frozen broker from hanging a publisher. What a worker has taken and not acknowledged is not booked in
-    Redis, two transactions a message, for it would come back too late to be of use: after an hour, or never.
+    Time-outs keep a frozen broker from hanging a publisher. What a worker has taken and not acknowledged is not booked
+    in Redis: two transactions a message, for something that comes back after an hour or never.
     """
     if not broker_url.startswith(("redis", "rediss")):
         return {}
