@@ -25,6 +25,7 @@ Figures = dict[str, Any]
 SLOTS = 16
 WAITING_SLOTS = 64
 CALL_SECONDS, MEAN_TURNS, MOST_TURNS = 0.2, 4.5, 5
+LONG_CALL_SECONDS = 6.0
 RIVALS = {
     "celery": {"events": True, "plain": False},
     "celery_plain": {"events": True, "plain": True},
@@ -38,16 +39,16 @@ class Sizes:
     """How much is measured."""
 
     rounds: int = 2
-    tasks: int = 1500
-    generations: int = 10
+    tasks: int = 1000
+    generations: int = 8
     waiting_generations: int = 2
-    stored: tuple[int, ...] = (10, 100)
-    growth_turns: int = 6
-    many: int = 20
+    stored: tuple[int, ...] = (10, 60)
+    growth_turns: int = 4
+    campaigns: int = 0
     replays: tuple[int, ...] = (60,)
 
 
-FULL = Sizes(4, 3000, 12, 5, (10, 100, 1000), 20, 20, (60, 1000))
+FULL = Sizes(4, 2000, 12, 5, (10, 100, 1000), 20, 20, (60, 1000))
 
 
 @dataclass
@@ -74,6 +75,10 @@ class Bench:
         arguments = ["--slots", str(slots), "--name", "bench", *words]
         self.place.start("worker", "tests.support.stub_worker", *arguments, TRINITY_WORKER_SLOTS=slots)
         self.place.wait_for_workers()
+
+    def stop(self) -> None:
+        """Stop all programs, so that the next part starts anew."""
+        self.place.stop_all()
 
     def submit(self, size: Size) -> CampaignId:
         self._number += 1
@@ -148,8 +153,7 @@ def throughput(bench: Bench) -> tuple[Figures, list[Turn]]:
         for name, value in used.items():
             shares[name] = shares.get(name, 0.0) + value / size.total * 1000 / sizes.rounds
         turns += bench.watch.turns([made])
-    for rival in rivals:
-        place.stop(rival.name)
+    bench.stop()
     ratios = {name: paired(rates["ours"], rates[name]) for name in RIVALS}
     figures: Figures = {
         "throughput_ratio_vs_celery": ratios["celery"],
@@ -182,9 +186,6 @@ def turn_figures(turns: Sequence[Turn]) -> Figures:
 def generations(bench: Bench) -> Figures:
     """Time a generation whose calls take 200 ms, 64 at a time, against calls packed without a gap."""
     words = ["--latency-ms", str(CALL_SECONDS * 1000), "--turns", str(MEAN_TURNS)]
-    if "scheduler" in bench.place.programs:
-        bench.place.stop("scheduler")
-        bench.place.stop("worker")
     bench.start_scheduler(window=3 * WAITING_SLOTS)
     bench.start_worker(*words, slots=WAITING_SLOTS)
     bench.run(Size(1, 8, 8, turns=1))
@@ -193,8 +194,7 @@ def generations(bench: Bench) -> Figures:
     count, seconds = bench.watch.span([made])
     calls, _ = bench.watch.calls([made])
     ideal = calls * CALL_SECONDS / WAITING_SLOTS / count
-    bench.place.stop("worker")
-    bench.place.stop("scheduler")
+    bench.stop()
     return {
         "generation_ratio_vs_ideal": round(seconds / count / ideal, 3),
         "generation_s": round(seconds / count, 2),
@@ -204,36 +204,46 @@ def generations(bench: Bench) -> Figures:
     }
 
 
-def growth(bench: Bench) -> Figures:
-    """Measure turns with more and more generations stored, and with many campaigns running."""
+def growth(bench: Bench) -> tuple[Figures, list[Turn]]:
+    """Measure turns with more and more generations stored; return figures and turns."""
     bench.start_scheduler(window=256)
     bench.start_worker(slots=SLOTS)
     bench.run(Size(1, 8, 8))
-    middle: dict[int, float] = {}
+    turns: dict[int, list[Turn]] = {}
     cold: dict[int, float] = {}
     for stored in bench.sizes.stored:
-        size = Size(bench.sizes.growth_turns + 1, stored=stored)
         bench.history.steps(stored)
-        made = bench.submit(size)
         submitted = time.monotonic()
-        wait_until(partial(opened, bench, made, stored), 600, "the replay")
-        cold[stored] = time.monotonic() - submitted
+        made = bench.submit(Size(bench.sizes.growth_turns + 1, stored=stored))
+        wait_until(partial(opened, bench, made, stored), 600, "the search to be rebuilt")
+        cold[stored] = round(time.monotonic() - submitted, 1)
         bench.watch.wait_for_end([made])
-        middle[stored] = statistics.median(turn.claimed for turn in bench.watch.turns([made], stored))
-    many = [bench.submit(Size(4, replicates=2)) for _ in range(bench.sizes.many)]
-    bench.watch.wait_for_end(many)
-    with_many = turn_figures(bench.watch.turns(many))
-    least, most = min(middle), max(middle)
-    bench.place.stop("worker")
-    bench.place.stop("scheduler")
-    return {
-        "growth_ratio": round(middle[most] / middle[least], 3),
+        turns[stored] = bench.watch.turns([made], stored)
+    bench.stop()
+    middle = {stored: statistics.median(turn.claimed for turn in found) for stored, found in turns.items()}
+    figures: Figures = {
+        "growth_ratio": round(middle[max(middle)] / middle[min(middle)], 3),
         "turn_p50_ms_by_stored_generations": {stored: round(value) for stored, value in middle.items()},
-        "cold_start_s_by_stored_generations": {stored: round(value, 1) for stored, value in cold.items()},
-        f"turn_with_{bench.sizes.many}_campaigns": with_many,
+        "cold_start_s_by_stored_generations": cold,
     }
+    return figures, [turn for found in turns.values() for turn in found]
 
 
-def opened(bench: Bench, made: CampaignId, stored: int) -> bool:
-    found = bench.watch.rows("select 1 from generation where campaign_id = %s and number = %s", (made, stored))
-    return bool(found)
+def opened(bench: Bench, made: CampaignId, number: int) -> bool:
+    return bool(bench.watch.rows("select 1 from generation where campaign_id = %s and number = %s", (made, number)))
+
+
+def many(bench: Bench) -> Figures:
+    """Measure turns with many campaigns running and a free slot for every episode, so that no turn waits for one."""
+    size, campaigns = Size(3, replicates=1), bench.sizes.campaigns
+    slots = campaigns * size.episodes
+    bench.start_scheduler(window=2 * slots)
+    bench.start_worker("--latency-ms", str(LONG_CALL_SECONDS * 1000), slots=slots)
+    made = []
+    for _ in range(campaigns):
+        made.append(bench.submit(size))
+        time.sleep(LONG_CALL_SECONDS / campaigns)  # else all turns would come at once
+    bench.watch.wait_for_end(made)
+    found = turn_figures(bench.watch.turns(made))
+    bench.stop()
+    return {f"{name}_with_{campaigns}_campaigns": value for name, value in found.items() if name.startswith("turn")}

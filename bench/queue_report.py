@@ -11,12 +11,13 @@ import time
 from importlib.metadata import version
 
 from bench import queue_parts as parts
+from bench.queue_campaigns import Turn
 from bench.queue_parts import FULL, Bench, Figures, Sizes
 from bench.queue_processes import place
 from bench.queue_search import search
 from services.core.errors import TrinityError
 
-PARTS = ("throughput", "generations", "growth", "search")
+PARTS = ("throughput", "generations", "growth", "many", "search")
 HEAD = (
     "throughput_ratio_vs_celery", "cpu_ms_per_episode", "generation_ratio_vs_ideal", "turn_p95_ms", "growth_ratio",
 )  # fmt: skip
@@ -25,16 +26,31 @@ VERSIONS = ("celery", "kombu", "redis", "sqlalchemy", "psycopg", "cma", "numpy")
 
 def measured(bench: Bench, wanted: list[str]) -> Figures:
     figures: Figures = {}
+    turns: list[Turn] = []
     if "throughput" in wanted:
         found, turns = parts.throughput(bench)
-        figures |= found | parts.turn_figures(turns)
+        figures |= found
     if "generations" in wanted:
         figures |= parts.generations(bench)
     if "growth" in wanted:
-        figures |= parts.growth(bench)
+        found, more = parts.growth(bench)
+        figures |= found
+        turns += more
+    if turns:
+        figures |= parts.turn_figures(turns)
+    if "many" in wanted and bench.sizes.campaigns:
+        figures |= parts.many(bench)
     if "search" in wanted:
         figures |= search(bench)
     return {name: figures[name] for name in HEAD if name in figures} | figures
+
+
+def speed() -> float:
+    """CPU seconds of ten million additions, which tell how fast the machine is just now."""
+    before, total = time.process_time(), 0
+    for number in range(2_000_000):
+        total += number
+    return round((time.process_time() - before) * 5, 2)
 
 
 def main() -> int:
@@ -43,7 +59,7 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="the sizes of docs/benchmarks.md, much longer")
     parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
     given = parser.parse_args()
-    started, load = time.monotonic(), os.getloadavg()[0]
+    started, load, additions = time.monotonic(), os.getloadavg()[0], speed()
     with place() as at:
         bench = Bench(at, FULL if given.full else Sizes())
         try:
@@ -58,6 +74,7 @@ def main() -> int:
     figures |= {
         "seconds": round(time.monotonic() - started),
         "load_1m": [round(load, 2), round(os.getloadavg()[0], 2)],
+        "ten_million_additions_s": [additions, speed()],
         "cores": os.cpu_count(),
         "machine": platform.machine(),
         "versions": {name: version(name) for name in VERSIONS},
