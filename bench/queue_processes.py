@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from services.local.postgres import EmbeddedPostgres
+from services.local.processes import spawn
 from services.local.redis import EmbeddedRedis
 from services.queue.app import make_app
 from services.storage import schema
@@ -63,10 +64,8 @@ class Place:
         }
         given = {key: str(value) for key, value in environment.items()}
         with (self.folder / f"{name}.txt").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", module, *words], cwd=ROOT, env={**kept, **ours, **given}, stdout=log, stderr=log
-            )
-        self.programs[name] = process
+            argv = [sys.executable, "-m", module, *words]
+            self.programs[name] = spawn(argv, env={**kept, **ours, **given}, output=log, cwd=ROOT)
 
     def stop(self, name: str) -> None:
         process = self.programs.pop(name)

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sys
 import time
 from importlib.metadata import version
@@ -59,6 +60,7 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="the sizes of docs/benchmarks.md, much longer")
     parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     started, load, additions = time.monotonic(), os.getloadavg()[0], speed()
     with place() as at:
         bench = Bench(at, FULL if given.full else Sizes())
