@@ -25,7 +25,12 @@ def compose(settings: Settings) -> Scheduler:
         schema.check(conn)
     app = make_app(broker_url)
     require_broker(app)
-    pace = Pace(settings.poll_seconds, settings.republish_seconds, settings.dispatch_window)
+    pace = Pace(
+        poll_seconds=settings.poll_seconds,
+        republish_seconds=settings.republish_seconds,
+        window=settings.dispatch_window,
+        grace_seconds=2 * settings.heartbeat_seconds,
+    )
     return Scheduler(database, Publisher(app), pace, logs.logger("scheduler"))
 
 

@@ -1,25 +1,72 @@
-"""Sending pending episodes to the broker, after the commit that made them, a bounded window per campaign."""
+"""Sending episodes to the broker: a bounded window, shared by weight, marked before it is sent."""
 
 from __future__ import annotations
 
-from services.queue.publish import Delivery, Publisher
-from services.storage import outbox
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.core.fairness import Load, allotments
+from services.queue.publish import BrokerUnavailable, Delivery, Publisher
+from services.storage import leadership, outbox
 from services.storage.engine import Database
+from services.storage.records import Publishable
 
 
-def dispatch(database: Database, publisher: Publisher, *, window: int, republish_seconds: float) -> int:
-    """Publish what is due and mark it; return how many messages were sent.
+@dataclass(frozen=True)
+class Round:
+    """What one look at the outbox found and did.
 
-    A crash between the two commits costs duplicate messages, which the claim makes harmless. No transaction is open
-    while the broker is spoken to.
+    Attributes:
+        sent: messages sent, those included that were sent again.
+        before: episodes at the broker or running before it.
+        after: the same after it.
+        queued: episodes at the broker after it.
+        backlog: whether more is ready than could be sent.
+    """
+
+    sent: int
+    before: int
+    after: int
+    queued: int
+    backlog: bool
+
+
+def dispatch(database: Database, publisher: Publisher, epoch: int, *, window: int, republish_seconds: float) -> Round:
+    """Send what may be sent now. No transaction is open while the broker is spoken to.
 
     Raises:
-        BrokerUnavailable: nothing is marked, everything is tried again.
+        BrokerUnavailable: everything is due again at once.
+        LeadershipLost: another scheduler took office.
     """
-    with database.transaction() as conn:
-        rows = outbox.pending(conn, window=window, republish_seconds=republish_seconds)
-    publisher.send([Delivery(row.episode_id, row.purpose, row.label) for row in rows])
-    if rows:
+    with database.statement() as conn:
+        waiting = outbox.waiting(conn, window=window, republish_seconds=republish_seconds)
+    loads = {each.campaign_id: Load(each.weight, each.queued + each.running, each.ready) for each in waiting}
+    counts = allotments(window, loads)
+    chosen = {
+        each.campaign_id: counts[each.campaign_id] for each in waiting if each.overdue or counts[each.campaign_id]
+    }
+    rows: list[Publishable] = []
+    if chosen:
         with database.transaction() as conn:
-            outbox.mark_published(conn, rows)
-    return len(rows)
+            leadership.require(conn, epoch)
+            rows = outbox.take(conn, chosen, window=window, republish_seconds=republish_seconds)
+        send(database, publisher, epoch, rows)
+    fresh, before = sum(chosen.values()), sum(load.in_flight for load in loads.values())
+    return Round(
+        sent=len(rows),
+        before=before,
+        after=before + fresh,
+        queued=sum(each.queued for each in waiting) + fresh,
+        backlog=sum(load.ready for load in loads.values()) > fresh,
+    )
+
+
+def send(database: Database, publisher: Publisher, epoch: int, rows: Sequence[Publishable]) -> None:
+    """Send messages whose rows are marked; put the rows back when the broker does not take them."""
+    try:
+        publisher.send([Delivery(row.episode_id, row.purpose, row.label) for row in rows])
+    except BrokerUnavailable:
+        with database.transaction() as conn:
+            leadership.require(conn, epoch)
+            outbox.put_back(conn, rows)
+        raise

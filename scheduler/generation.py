@@ -6,27 +6,27 @@ number of times: a second call finds nothing to do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import numpy as np
 import numpy.typing as npt
 
 from scheduler.closing import result_of
+from scheduler.memory import Memory
 from scheduler.opening import Composition, compose_evaluation, compose_training, compose_validation
 from scheduler.release import release
-from scheduler.searches import Searches, specification
-from scheduler.stages import ClosedGeneration, Stage, next_stage, released
+from scheduler.stages import Stage, next_stage, released
 from services.core.campaign import Campaign
-from services.core.errors import BudgetExhausted
+from services.core.errors import BudgetExhausted, TrinityError
 from services.core.fitness import Incomplete
 from services.core.ids import CampaignId
 from services.core.optimiser.ports import Search
 from services.core.problem import Split
-from services.core.states import CampaignState, EpisodeState
-from services.storage import campaign_states, campaigns, generations, problems
+from services.core.states import UNFINISHED, CampaignState, EpisodeState
+from services.storage import campaign_states, generations, turns
 from services.storage.engine import Connection
-from services.storage.records import CampaignRecord, GenerationRecord
+from services.storage.turns import Brief, OpenGeneration
 
 Vector = npt.NDArray[np.float64]
 
@@ -37,50 +37,58 @@ class Turn:
 
     conn: Connection
     epoch: int
-    record: CampaignRecord
+    brief: Brief
     campaign: Campaign
-    searches: Searches
+    memory: Memory
 
 
-def advance(conn: Connection, epoch: int, campaign_id: CampaignId, searches: Searches) -> list[str]:
+@dataclass(frozen=True)
+class Chosen:
+    """The mean to release: its generation, the vector, and its validation score unless nothing was validated."""
+
+    generation: int
+    mean: Vector
+    validation: float | None
+
+
+def advance(conn: Connection, epoch: int, campaign_id: CampaignId, memory: Memory) -> list[str]:
     """Take every step that is due for a campaign; return what was done, in words, for the log.
 
     Raises:
         LeadershipLost: another scheduler took office.
         ReplayMismatch: the stored search cannot be rebuilt; the campaign's state is left as it is.
+        StillReplaying: the search takes longer to rebuild; undo the transaction and come again.
     """
     done: list[str] = []
-    if campaigns.by_id(conn, campaign_id).state is CampaignState.SUBMITTED:
+    brief = turns.brief(conn, campaign_id)
+    if brief.state is CampaignState.SUBMITTED:
         campaign_states.start(conn, campaign_id, epoch)
+        brief = replace(brief, state=CampaignState.RUNNING)
         done.append("started")
-    record = campaigns.by_id(conn, campaign_id)
-    if record.state is not CampaignState.RUNNING:
-        searches.forget(campaign_id)
+    if brief.state is not CampaignState.RUNNING:
+        memory.forget(campaign_id)
         return done
-    turn = Turn(conn, epoch, record, specification(record), searches)
-    opened = generations.open_of(conn, campaign_id)
+    turn = Turn(conn, epoch, brief, memory.campaign(conn, campaign_id, brief.spec_sha256), memory)
+    opened = turns.open_of(conn, campaign_id)
     if opened is not None and not close(turn, opened, done):
         return done
     open_next(turn, done)
     return done
 
 
-def close(turn: Turn, generation: GenerationRecord, done: list[str]) -> bool:
-    """Close a generation whose episodes all have a reward; pause the campaign when one never will."""
+def close(turn: Turn, generation: OpenGeneration, done: list[str]) -> bool:
+    """Close a generation whose episodes all have a reward; pause the campaign when one never will.
+
+    Nothing happens before every episode has ended: one that failed for good keeps no other from its reward.
+    """
     counts = generations.counts(turn.conn, generation.id)
+    if not UNFINISHED.isdisjoint(counts):
+        return False
     if failed := counts.get(EpisodeState.FAILED, 0):
-        reason = f"generation {generation.number} is incomplete: {failed} episodes failed for good; see `campaign show`"
-        if campaign_states.pause(turn.conn, turn.record.id, reason):
-            done.append(f"paused: {reason}")
-        return False
-    if generations.unfinished(turn.conn, generation.id):
-        return False
+        return pause(turn, f"generation {generation.number}: {failed} of its episodes failed for good", done)
     result = result_of(turn.campaign, generation.kind, generations.outcomes(turn.conn, generation.id))
     if isinstance(result, Incomplete):
-        campaign_states.pause(
-            turn.conn, turn.record.id, f"generation {generation.number} lacks {len(result.missing)} rewards"
-        )
-        return False
+        return pause(turn, f"generation {generation.number} lacks {len(result.missing)} rewards", done)
     generations.close(
         turn.conn,
         generation.id,
@@ -93,27 +101,29 @@ def close(turn: Turn, generation: GenerationRecord, done: list[str]) -> bool:
     return True
 
 
+def pause(turn: Turn, problem: str, done: list[str]) -> bool:
+    """Pause the campaign for a problem that a person has to look at; return that the generation is not closed."""
+    reason = f"{problem}; see `manage.py campaign show {turn.brief.name}`"
+    if campaign_states.pause(turn.conn, turn.brief.id, reason):
+        done.append(f"paused: {reason}")
+    return False
+
+
 def open_next(turn: Turn, done: list[str]) -> None:
     """Open the next generation, or complete the campaign and release its coordinator."""
-    search = turn.searches.at(turn.conn, turn.record, turn.campaign)
-    history = generations.history(turn.conn, turn.record.id)
-    closed = [closed_generation(generation) for generation in history]
-    stage = next_stage(turn.campaign, closed)
+    newest = turns.newest(turn.conn, turn.brief.id)
+    number = 0 if newest is None else newest.number + 1
+    stage = next_stage(turn.campaign, number, None if newest is None else newest.kind)
+    search = turn.memory.searches.at(turn.conn, turn.brief, turn.campaign, newest)
     if stage is Stage.COMPLETE:
-        done.append(
-            f"released {release(turn.conn, turn.epoch, turn.record, turn.campaign, *chosen(history, closed, search))}"
-        )
-        campaign_states.complete(turn.conn, turn.record.id, turn.epoch, "all generations closed")
-        turn.searches.forget(turn.record.id)
-        done.append("completed")
+        complete(turn, search, done)
         return
-    number = len(history)
-    mean = chosen(history, closed, search)[1] if stage is Stage.EVALUATE else search.mean
+    mean = chosen(turn, search).mean if stage is Stage.EVALUATE else search.mean
     composition = composed(turn, stage, number, search, mean)
     try:
         generations.open_generation(
             turn.conn,
-            turn.record.id,
+            turn.brief.id,
             epoch=turn.epoch,
             number=number,
             kind=composition.kind,
@@ -124,17 +134,26 @@ def open_next(turn: Turn, done: list[str]) -> None:
             episodes=composition.episodes,
         )
     except BudgetExhausted as error:
-        campaign_states.exhaust(turn.conn, turn.record.id, error)
+        campaign_states.exhaust(turn.conn, turn.brief.id, error)
         done.append(str(error))
         return
     done.append(f"opened generation {number} ({composition.kind}) with {len(composition.episodes)} episodes")
 
 
+def complete(turn: Turn, search: Search, done: list[str]) -> None:
+    """Release the coordinator and end the campaign."""
+    best = chosen(turn, search)
+    name = release(turn.conn, turn.epoch, turn.brief, turn.campaign, best.generation, best.mean, best.validation)
+    campaign_states.complete(turn.conn, turn.brief.id, turn.epoch, "all generations closed")
+    turn.memory.forget(turn.brief.id)
+    done += [f"released {name}", "completed"]
+
+
 def composed(turn: Turn, stage: Stage, number: int, search: Search, mean: Vector) -> Composition:
     """Compose the generation of a stage from the campaign's stored problems."""
 
-    def ids(split: Split) -> list[int]:
-        return [problem_id for problem_id, _ in problems.load(turn.conn, turn.record.id, split)]
+    def ids(split: Split) -> tuple[int, ...]:
+        return turn.memory.problem_ids(turn.conn, turn.brief.id, split)
 
     if stage is Stage.TRAIN:
         return compose_training(turn.campaign, number, search.ask(), mean, ids(Split.TRAINING), ids(Split.VALIDATION))
@@ -147,17 +166,13 @@ def composed(turn: Turn, stage: Stage, number: int, search: Search, mean: Vector
     assert_never(stage)
 
 
-def closed_generation(generation: GenerationRecord) -> ClosedGeneration:
-    """The part of a stored generation that decides what comes next."""
-    score = (generation.summary or {}).get("mean_score")
-    return ClosedGeneration(generation.number, generation.kind, None if score is None else float(score))
-
-
-def chosen(
-    history: list[GenerationRecord], closed: list[ClosedGeneration], search: Search
-) -> tuple[int, Vector, float | None]:
-    """Return the released mean: its generation, the vector, its validation score (None: it was not validated)."""
-    number = released([entry for entry in closed if entry.kind != "evaluation"])
+def chosen(turn: Turn, search: Search) -> Chosen:
+    """Return the mean that is released: the best validated one, or the last."""
+    validated = turns.validated(turn.conn, turn.brief.id)
+    number = released(validated)
     if number is None:
-        return search.generation, search.mean, None
-    return number, history[number].mean, closed[number].validation
+        return Chosen(search.generation, search.mean, None)
+    found = turns.mean(turn.conn, turn.brief.id, number)
+    if found is None:
+        raise TrinityError(f"the mean of generation {number} of {turn.brief.name} is not stored")
+    return Chosen(number, found.vector, validated[number])

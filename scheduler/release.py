@@ -11,13 +11,14 @@ from services.core.campaign import Campaign
 from services.core.policy.layout import Layout
 from services.storage import coordinators
 from services.storage.engine import Connection
-from services.storage.records import CampaignRecord, NewCoordinator
+from services.storage.records import NewCoordinator
+from services.storage.turns import Brief
 
 
 def release(
     conn: Connection,
     epoch: int,
-    record: CampaignRecord,
+    brief: Brief,
     campaign: Campaign,
     generation: int,
     theta: npt.NDArray[np.float64],
@@ -28,8 +29,8 @@ def release(
     coordinators.release(
         conn,
         NewCoordinator(
-            campaign_id=record.id,
-            name=record.name,
+            campaign_id=brief.id,
+            name=brief.name,
             generation=generation,
             theta=theta,
             layout=layout.to_json(),
@@ -39,4 +40,4 @@ def release(
         ),
         epoch=epoch,
     )
-    return record.name
+    return brief.name

@@ -6,9 +6,9 @@ validation score is compared with the baselines on held-out problems, and the ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import assert_never
 
 from services.core.campaign import Campaign
 from services.core.states import GenerationKind
@@ -21,34 +21,40 @@ class Stage(StrEnum):
     COMPLETE = "complete"
 
 
-@dataclass(frozen=True)
-class ClosedGeneration:
-    """A finished generation: its number, kind, and the validation score of the mean it opened with, if it has one."""
+def next_stage(campaign: Campaign, number: int, kind: GenerationKind | None) -> Stage:
+    """Return the stage of a generation; stages only go forward, so that the one before decides.
 
-    number: int
-    kind: GenerationKind
-    validation: float | None
-
-
-def next_stage(campaign: Campaign, closed: Sequence[ClosedGeneration]) -> Stage:
-    """Return the stage that follows the closed generations."""
-    kinds = [generation.kind for generation in closed]
-    if kinds.count(GenerationKind.TRAINING) < campaign.search.generations:
-        return Stage.TRAIN
-    if campaign.validation.problems and GenerationKind.VALIDATION not in kinds:
-        return Stage.VALIDATE
-    if campaign.evaluation.problems and GenerationKind.EVALUATION not in kinds:
-        return Stage.EVALUATE
-    return Stage.COMPLETE
+    Args:
+        campaign: the specification.
+        number: of the generation about to open, from 0.
+        kind: of the generation before; None for the first.
+    """
+    order = [Stage.TRAIN, Stage.VALIDATE, Stage.EVALUATE, Stage.COMPLETE]
+    wanted = {
+        Stage.TRAIN: number < campaign.search.generations,
+        Stage.VALIDATE: campaign.validation.problems > 0,
+        Stage.EVALUATE: campaign.evaluation.problems > 0,
+        Stage.COMPLETE: True,
+    }
+    return next(stage for stage in order[passed(kind) :] if wanted[stage])
 
 
-def released(closed: Sequence[ClosedGeneration]) -> int | None:
+def passed(kind: GenerationKind | None) -> int:
+    """Return how many stages a generation of this kind has left behind."""
+    match kind:
+        case None | GenerationKind.TRAINING:
+            return 0
+        case GenerationKind.VALIDATION:
+            return 2
+        case GenerationKind.EVALUATION:
+            return 3
+    assert_never(kind)
+
+
+def released(validated: Mapping[int, float]) -> int | None:
     """Return the number of the generation whose opening mean is released: the best validated, the latest on ties.
 
     None when nothing was validated: then the final mean is released. The choice uses validation problems only; the
     best sample of a generation is never released, because under noise it was picked for its luck.
     """
-    validated = [generation for generation in closed if generation.validation is not None]
-    if not validated:
-        return None
-    return max(validated, key=lambda generation: (generation.validation, generation.number)).number
+    return max(validated, key=lambda number: (validated[number], number), default=None)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("trinity", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("trinity")
 
-pytest_plugins = ["tests.support.postgres", "tests.support.broker"]
+pytest_plugins = ["tests.support.postgres", "tests.support.broker", "tests.support.auditing"]
 
 # A run started in the background may ignore Ctrl-C, and so would every process that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
-import uuid
-from functools import partial
 
 from services.config.settings import Settings, load_settings
+from services.core.campaign import Campaign
 from services.core.errors import TrinityError
-from services.encoder.coordinator import EncoderService
+from services.core.protocol.ports import ModelPool
 from services.local import endpoints
 from services.queue.app import make_app
 from services.queue.publish import require_broker
-from services.queue.serve import serve
-from services.storage import schema
 from services.storage.engine import Database
 from services.telemetry import logs
-from worker.episode import run
-from worker.leases import HeldLeases
+from worker.process import assemble, connect, work
 from worker.runtime import Runtime
-from worker.tasks import register
 
 
-def compose(settings: Settings, database_url: str) -> Runtime:
-    """Build what the episode threads share; raise PrerequisiteMissing when the database or its schema is not there."""
+def compose(settings: Settings, database: Database, database_url: str) -> Runtime:
+    """Build the runtime with the coordinator's language model and the providers."""
+    # Torch and litellm take ten seconds of a slow core; what is missing should be said before that.
+    from services.encoder.coordinator import EncoderService
+    from services.pool.litellm_client import LitellmPool
+
     log = logs.logger("worker")
-    database = Database(database_url, application_name="trinity worker", pool_size=min(settings.worker_slots, 8))
-    with database.transaction() as conn:
-        schema.check(conn)
-    owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     encoders = EncoderService(
         settings.models_folder(),
         threads=settings.encoder_threads,
@@ -38,12 +32,15 @@ def compose(settings: Settings, database_url: str) -> Runtime:
         cache_file=settings.var_dir / "cache" / "states.sqlite",
         announce=lambda text: log.info(text),
     )
-    held = HeldLeases(database, owner, settings.lease_seconds, settings.heartbeat_seconds, log)
-    return Runtime(database, owner, encoders, held, settings.lease_seconds, settings.resolve_base_url, log)
+
+    def make_pool(campaign: Campaign) -> ModelPool:
+        return LitellmPool(campaign.pool, settings.resolve_base_url)
+
+    return assemble(settings, database, database_url, log, encoders, make_pool)
 
 
 def main() -> int:
-    """Work until SIGTERM, then hand back what cannot be finished; exit 1 with one sentence if something is missing."""
+    """Work until told to stop; exit 1 with one sentence if something is missing."""
     try:
         settings = load_settings()
         logs.configure(settings.log_level, as_json=settings.log_json)
@@ -51,23 +48,12 @@ def main() -> int:
         broker_url = endpoints.broker_url(settings.broker_url, settings.var_dir)
         app = make_app(broker_url)
         require_broker(app)
-        runtime = compose(settings, database_url)
+        runtime = compose(settings, connect(settings, database_url), database_url)
     except TrinityError as error:
         print(f"worker: {error}", file=sys.stderr)  # noqa: T201
         return 1
-    register(app, partial(run, runtime), runtime.log)
-    runtime.held.start()
-    try:
-        serve(
-            app,
-            name=f"worker-{os.getpid()}@{socket.gethostname()}",
-            slots=settings.worker_slots,
-            on_stop=runtime.stopping.set,
-        )
-    finally:
-        runtime.held.stop()
-        runtime.encoders.close()
-        runtime.database.close()
+    name = f"worker-{os.getpid()}"
+    work(app, runtime, name=name, slots=settings.worker_slots, drain_seconds=settings.drain_seconds)
     return 0
 
 

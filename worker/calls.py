@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -12,32 +12,30 @@ from services.core.campaign import Campaign
 from services.core.errors import CallTimedOut, PoolError
 from services.core.ids import CallId
 from services.core.ledger.budget import bound_tokens, largest_call_cost
-from services.core.protocol.ports import Message, Reply
+from services.core.protocol.ports import Message, ModelPool, Reply
 from services.core.protocol.roles import Role
-from services.pool.litellm_client import LitellmPool
 from services.pool.retry import RetryPolicy, call_with_retries
-from services.storage import ledger
-from services.storage.engine import Database
-from services.storage.records import ClaimedEpisode, Settlement
+from services.storage.operations import Reserve, Settle
+from services.storage.records import Settlement
+from worker.leases import Lease
+from worker.writer import Pending, Writer
 
 
-@dataclass(frozen=True)
+@dataclass
 class MeteredCalls:
     """The model calls of one attempt. Each try is reserved and settled alone, by (episode, attempt, turn, try).
 
     Attributes:
         deadline: on the monotonic clock, when the whole episode has to be over.
-        wait: pauses between tries; raises AttemptInterrupted when the worker stops.
     """
 
-    database: Database
-    pool: LitellmPool
+    writer: Writer
+    pool: ModelPool
     campaign: Campaign
-    claim: ClaimedEpisode
-    lease_seconds: float
+    lease: Lease
     deadline: float
     retries: RetryPolicy
-    wait: Callable[[float], None]
+    _settling: Pending | None = None
 
     def __call__(self, *, turn: int, agent: int, role: Role, messages: Sequence[Message]) -> Reply:
         """Return the reply of pool model ``agent``.
@@ -47,31 +45,26 @@ class MeteredCalls:
             BudgetExhausted: the call's largest cost does not fit any more; nothing was sent.
             LeaseLost: somebody else owns the attempt by now; nothing was sent.
             AttemptInterrupted: the campaign no longer runs, or the worker is stopping.
+            DatabaseUnavailable: nobody could be asked for as long as the lease lasts.
         """
         # Jitter is not part of the result, so it needs no seed that could be replayed.
         jitter = random.Random()  # noqa: S311
         return call_with_retries(
-            lambda number: self._try(turn, agent, role, messages, number), self.retries, self.wait, jitter
+            lambda number: self._try(turn, agent, role, messages, number), self.retries, self.lease.wait, jitter
         )
 
+    def settled(self) -> None:
+        """Wait until the last call is settled; raise the error if it could not be."""
+        if self._settling is not None:
+            settling, self._settling = self._settling, None
+            settling.result()
+
     def _try(self, turn: int, agent: int, role: Role, messages: Sequence[Message], number: int) -> Reply:
-        model, protocol = self.campaign.pool[agent], self.campaign.protocol
+        protocol = self.campaign.protocol
         timeout = min(protocol.call_timeout_seconds, self.deadline - time.monotonic())
         if timeout <= 0:
             raise CallTimedOut(f"the episode's deadline of {protocol.episode_timeout_seconds:g} s has passed")
-        with self.database.statement() as conn:
-            call = ledger.reserve_call(
-                conn,
-                self.claim,
-                turn=turn,
-                try_=number,
-                agent=agent,
-                model=model.name,
-                role=role,
-                tokens=bound_tokens(messages, protocol.max_output_tokens),
-                usd=largest_call_cost(model.price, messages, protocol.max_output_tokens),
-                lease_seconds=self.lease_seconds,
-            )
+        call = self._reserve(turn, agent, role, messages, number)
         started = time.monotonic()
         try:
             reply = self.pool.complete(
@@ -85,10 +78,30 @@ class MeteredCalls:
             cost = None if error.billed_unknown else Decimal(0)
             self._settle(call, Settlement(None, cost, time.monotonic() - started, error_kind=type(error).__name__))
             raise
-        cost = model.price.cost(reply.usage)
+        cost = self.campaign.pool[agent].price.cost(reply.usage)
         self._settle(call, Settlement(reply.usage, cost, reply.latency_seconds, finish_reason=reply.finish_reason))
         return reply
 
+    def _reserve(self, turn: int, agent: int, role: Role, messages: Sequence[Message], number: int) -> CallId:
+        model, protocol = self.campaign.pool[agent], self.campaign.protocol
+        asked_at = time.monotonic()
+        call = self.writer.do(
+            Reserve(
+                self.lease.claim,
+                turn=turn,
+                try_=number,
+                agent=agent,
+                model=model.name,
+                role=role,
+                tokens=bound_tokens(messages, protocol.max_output_tokens),
+                usd=largest_call_cost(model.price, messages, protocol.max_output_tokens),
+                lease_seconds=self.lease.seconds,
+            )
+        )
+        self.lease.renewed_at = asked_at
+        self.settled()  # the call before: asked for earlier, hence answered by now
+        return call
+
     def _settle(self, call: CallId, settlement: Settlement) -> None:
-        with self.database.statement() as conn:
-            ledger.settle_call(conn, call, settlement)
+        # Not waited for: the next reservation or the score, asked for right after, goes in the same batch.
+        self._settling = self.writer.post(Settle(call, self.lease.claim.campaign_id, settlement))

@@ -11,9 +11,11 @@ from services.core.campaign import Campaign, ProtocolSpec
 from services.core.errors import (
     AttemptInterrupted,
     BudgetExhausted,
+    DatabaseUnavailable,
     LeaseLost,
     PermanentPoolError,
     SpecError,
+    TrinityError,
     Unscorable,
 )
 from services.core.ids import EpisodeId
@@ -23,67 +25,73 @@ from services.core.protocol.episode import EpisodeResult, run_episode, single_tu
 from services.core.protocol.ports import Policy
 from services.core.scoring.scorer import score
 from services.core.states import CandidateKind
-from services.storage import campaign_states, episodes
+from services.storage import campaign_states, episodes, outbox
+from services.storage.engine import Connection
+from services.storage.operations import Claim, Score
 from services.storage.records import ClaimedEpisode
 from worker.calls import MeteredCalls
+from worker.leases import Lease
 from worker.runtime import Runtime
 
 # Trying again changes nothing about these; everything else may be the network's or the machine's fault.
 PERMANENT = (PermanentPoolError, Unscorable, SpecError)
+STOPPING = "the worker is stopping"
 
 
 def run(runtime: Runtime, episode_id: EpisodeId) -> None:
     """Run one episode if it can be claimed; return quietly if not (a duplicate, paused or finished episode)."""
     if runtime.stopping.is_set():
+        runtime.ask(lambda conn: outbox.refuse(conn, episode_id))
         return
-    with runtime.database.statement() as conn:
-        claim = episodes.claim(conn, episode_id, runtime.owner, runtime.lease_seconds)
+    asked_at = time.monotonic()
+    claim = runtime.writer.do(Claim(episode_id, runtime.token(), runtime.owner, runtime.lease_seconds))
     if claim is None:
         return
-    runtime.held.hold(claim)
+    lease = runtime.held.hold(claim, asked_at)
+    if runtime.stopping.is_set():
+        lease.interrupt(STOPPING)
     try:
-        attempt(runtime, claim)
+        attempt(runtime, lease)
     except LeaseLost as error:
         runtime.log.info("a late result is not counted", reason=str(error))
     finally:
-        runtime.held.drop(claim)
+        runtime.held.drop(lease)
 
 
-def attempt(runtime: Runtime, claim: ClaimedEpisode) -> None:
+def attempt(runtime: Runtime, lease: Lease) -> None:
     """Play and score the episode, and record how it ended; raises LeaseLost when that is no longer ours to say."""
+    claim = lease.claim
     try:
-        result = play(runtime, claim)
-        campaign = runtime.campaign(claim)
-        answered_by = None if result.answered_by is None else campaign.pool[result.answered_by].name
-        reward = score(runtime.problem(claim.problem_id), result.answer, answered_by)
+        lease.check()
+        play_and_score(runtime, lease)
     except LeaseLost:
         raise
-    except AttemptInterrupted:
-        with runtime.database.statement() as conn:
-            episodes.give_back(conn, claim)
+    except (AttemptInterrupted, DatabaseUnavailable) as error:
+        give_back(runtime, claim, error)
     except BudgetExhausted as error:
         exhausted(runtime, claim, error)
-    except Exception as error:  # noqa: BLE001 - the boundary of the task: whatever happens ends as a recorded attempt
+    except BaseException as error:  # noqa: BLE001 - the boundary of the task: whatever happens ends as a recorded attempt
         failed(runtime, claim, error)
-    else:
-        with runtime.database.statement() as conn:
-            episodes.record_score(conn, claim, reward, result.termination, result.transcript.items)
 
 
-def play(runtime: Runtime, claim: ClaimedEpisode) -> EpisodeResult:
-    """Run the tri-role conversation with the claim's seed; the attempt number has no influence on it."""
+def play_and_score(runtime: Runtime, lease: Lease) -> None:
+    claim = lease.claim
     campaign = runtime.campaign(claim)
+    deadline = time.monotonic() + campaign.protocol.episode_timeout_seconds
+    calls = MeteredCalls(runtime.writer, runtime.pool(claim), campaign, lease, deadline, runtime.retries)
+    try:
+        result = play(runtime, lease, campaign, calls)
+        answered_by = None if result.answered_by is None else campaign.pool[result.answered_by].name
+        reward = score(runtime.problem(claim.problem_id), result.answer, answered_by)
+        runtime.writer.do(Score(claim, reward, result.termination, result.transcript.items))
+    finally:
+        calls.settled()  # recording another end would book a call that is still open at its largest cost
+
+
+def play(runtime: Runtime, lease: Lease, campaign: Campaign, calls: MeteredCalls) -> EpisodeResult:
+    """Run the tri-role conversation with the claim's seed; the attempt number has no influence on it."""
+    claim = lease.claim
     policy, protocol = acting(runtime, claim, campaign)
-    calls = MeteredCalls(
-        runtime.database,
-        runtime.pool(claim),
-        campaign,
-        claim,
-        runtime.lease_seconds,
-        time.monotonic() + campaign.protocol.episode_timeout_seconds,
-        runtime.retries,
-        runtime.wait,
-    )
     return run_episode(
         runtime.problem(claim.problem_id).question,
         policy,
@@ -91,7 +99,7 @@ def play(runtime: Runtime, claim: ClaimedEpisode) -> EpisodeResult:
         protocol,
         len(campaign.pool),
         np.random.Generator(np.random.PCG64(claim.seed)),
-        check=runtime.check_going_on,
+        check=lease.check,
     )
 
 
@@ -111,16 +119,24 @@ def acting(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> tuple
     assert_never(kind)
 
 
-def failed(runtime: Runtime, claim: ClaimedEpisode, error: Exception) -> None:
+def failed(runtime: Runtime, claim: ClaimedEpisode, error: BaseException) -> None:
     """Record a failed attempt: never a reward. It is repeated unless repeating cannot help."""
-    retry = not isinstance(error, PERMANENT)
-    with runtime.database.statement() as conn:
-        state = episodes.record_failure(conn, claim, type(error).__name__, str(error), retry=retry)
-    runtime.log.warning("attempt failed", episode=claim.label, error=f"{type(error).__name__}: {error}", now=state)
+    kind, retry = type(error).__name__, not isinstance(error, PERMANENT)
+    state = runtime.ask(lambda conn: episodes.record_failure(conn, claim, kind, str(error), retry=retry))
+    runtime.log.warning("attempt failed", episode=claim.label, error=f"{kind}: {error}", now=state)
+
+
+def give_back(runtime: Runtime, claim: ClaimedEpisode, error: TrinityError) -> None:
+    """Hand the episode back; that is no failure."""
+    returned = runtime.ask(lambda conn: episodes.give_back(conn, claim))
+    runtime.log.info("attempt handed back" if returned else "attempt was taken away", reason=str(error))
 
 
 def exhausted(runtime: Runtime, claim: ClaimedEpisode, error: BudgetExhausted) -> None:
-    """Hand the episode back and pause its campaign; both in one transaction."""
-    with runtime.database.transaction() as conn:
+    """Hand the episode back and stop its campaign; both in one transaction."""
+
+    def step(conn: Connection) -> None:
         campaign_states.exhaust(conn, claim.campaign_id, error)
         episodes.give_back(conn, claim)
+
+    runtime.ask(step)

@@ -1,10 +1,12 @@
-"""What all episode threads of a worker share: connections, the coordinator's model, caches of immutable rows."""
+"""What all episode threads of a worker share: the way to the database, models and pools, caches of immutable rows."""
 
 from __future__ import annotations
 
+import itertools
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -13,17 +15,18 @@ import numpy.typing as npt
 
 from services.config.document import from_json
 from services.core.campaign import Campaign
-from services.core.errors import AttemptInterrupted, LeaseLost
+from services.core.errors import LeaseLost
 from services.core.ids import CandidateId
 from services.core.problem import Problem
-from services.encoder.coordinator import EncoderService
-from services.pool.litellm_client import LitellmPool
+from services.core.protocol.ports import Encoders, ModelPool
 from services.pool.retry import RetryPolicy
 from services.storage import campaigns, episodes, problems
-from services.storage.engine import Database
+from services.storage.engine import Connection, Database
 from services.storage.records import ClaimedEpisode
 from services.telemetry.logs import Log
 from worker.leases import HeldLeases
+from worker.outages import through_outage
+from worker.writer import Writer
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -35,57 +38,88 @@ class Recent(Generic[Key, Value]):
     def __init__(self, size: int) -> None:
         self._size = size
         self._entries: OrderedDict[Key, Value] = OrderedDict()
+        self._loading: dict[Key, threading.Lock] = {}
         self._lock = threading.Lock()
 
     def get(self, key: Key, load: Callable[[], Value]) -> Value:
-        """Return the cached value or load it; two threads may load the same one, which costs time only."""
+        """Return the cached value or load it; of many threads that want the same one, one loads it."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
                 return self._entries[key]
-        value = load()
+            turn = self._loading.setdefault(key, threading.Lock())
+        with turn:
+            with self._lock:
+                if key in self._entries:
+                    return self._entries[key]
+            try:
+                value = load()
+                self._keep(key, value)
+                return value
+            finally:
+                self._loading.pop(key, None)
+
+    def _keep(self, key: Key, value: Value) -> None:
         with self._lock:
             self._entries[key] = value
             if len(self._entries) > self._size:
                 self._entries.popitem(last=False)
-        return value
 
 
 @dataclass
 class Runtime:
-    """Built once per worker process, used by all its threads."""
+    """Built once per worker process, used by all its threads.
+
+    Attributes:
+        owner: names this process; a claim's token begins with it.
+        make_pool: builds the models of a campaign.
+        stopping: set when the process was asked to stop: nothing more is claimed.
+    """
 
     database: Database
-    owner: str
-    encoders: EncoderService
+    writer: Writer
     held: HeldLeases
+    encoders: Encoders
+    make_pool: Callable[[Campaign], ModelPool]
+    owner: str
     lease_seconds: float
-    resolve_base_url: Callable[[str | None], str | None]
     log: Log
     retries: RetryPolicy = field(default_factory=RetryPolicy)
     stopping: threading.Event = field(default_factory=threading.Event)
+    _claims: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _campaigns: Recent[str, Campaign] = field(default_factory=lambda: Recent(64))
-    _pools: Recent[str, LitellmPool] = field(default_factory=lambda: Recent(64))
+    _pools: Recent[str, ModelPool] = field(default_factory=lambda: Recent(64))
     _problems: Recent[int, Problem] = field(default_factory=lambda: Recent(4096))
     _thetas: Recent[CandidateId, npt.NDArray[np.float32]] = field(default_factory=lambda: Recent(256))
 
+    def token(self) -> str:
+        """Return a name for a claim that no other claim has."""
+        return f"{self.owner}#{next(self._claims)}"
+
+    def ask(self, step: Callable[[Connection], Value]) -> Value:
+        """Run a step in a transaction of its own and return its result; repeat it while the database is away.
+
+        Raises:
+            DatabaseUnavailable: it stayed away for as long as a lease lasts.
+        """
+
+        def once() -> Value:
+            with self.database.transaction() as conn:
+                return step(conn)
+
+        return through_outage(once, time.monotonic() + self.lease_seconds)
+
     def campaign(self, claim: ClaimedEpisode) -> Campaign:
-        def load() -> Campaign:
-            with self.database.statement() as conn:
-                return from_json(campaigns.by_id(conn, claim.campaign_id).spec)
+        return self._campaigns.get(
+            claim.spec_sha256, lambda: from_json(self.ask(lambda conn: campaigns.by_id(conn, claim.campaign_id)).spec)
+        )
 
-        return self._campaigns.get(claim.spec_sha256, load)
-
-    def pool(self, claim: ClaimedEpisode) -> LitellmPool:
+    def pool(self, claim: ClaimedEpisode) -> ModelPool:
         campaign = self.campaign(claim)
-        return self._pools.get(claim.spec_sha256, lambda: LitellmPool(campaign.pool, self.resolve_base_url))
+        return self._pools.get(claim.spec_sha256, lambda: self.make_pool(campaign))
 
     def problem(self, problem_id: int) -> Problem:
-        def load() -> Problem:
-            with self.database.statement() as conn:
-                return problems.by_id(conn, problem_id)
-
-        return self._problems.get(problem_id, load)
+        return self._problems.get(problem_id, lambda: self.ask(lambda conn: problems.by_id(conn, problem_id)))
 
     def theta(self, claim: ClaimedEpisode) -> npt.NDArray[np.float32]:
         """Return the candidate's vector.
@@ -95,20 +129,9 @@ class Runtime:
         """
 
         def load() -> npt.NDArray[np.float32]:
-            with self.database.statement() as conn:
-                theta = episodes.candidate_theta(conn, claim.candidate_id)
+            theta = self.ask(lambda conn: episodes.candidate_theta(conn, claim.candidate_id))
             if theta is None:
                 raise LeaseLost(claim.episode_id, claim.attempt)
             return theta
 
         return self._thetas.get(claim.candidate_id, load)
-
-    def check_going_on(self) -> None:
-        """Raise AttemptInterrupted when the worker was asked to stop."""
-        if self.stopping.is_set():
-            raise AttemptInterrupted("the worker is stopping")
-
-    def wait(self, seconds: float) -> None:
-        """Pause, but not longer than until the worker is asked to stop."""
-        self.stopping.wait(seconds)
-        self.check_going_on()

@@ -92,7 +92,7 @@ def watch(
     name: CampaignName,
     interval: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks.")] = 1.0,
 ) -> None:
-    """Watch a campaign until it ends. The exit status is 1 when it fails or is cancelled."""
+    """Watch a campaign until it ends. The exit status is 1 when it fails, is cancelled or has used up a budget."""
     from services.cli import connections, watching
     from services.core.states import CampaignState
 
@@ -113,7 +113,7 @@ def pause(name: CampaignName, reason: Reason = "paused by a person") -> None:
 
 @app.command()
 def resume(name: CampaignName) -> None:
-    """Let a paused campaign go on. Episodes that failed get new attempts."""
+    """Let a stopped campaign go on, paused or out of budget. Episodes that failed get new attempts."""
     from services.cli import connections, steering
 
     with connections.open_database(connections.load_settings()) as database:
@@ -133,15 +133,30 @@ def cancel(name: CampaignName, reason: Reason = "cancelled by a person") -> None
 def budget(
     name: CampaignName,
     episodes: Annotated[int, typer.Option("--add-episodes", min=0, help="Episodes to add.")] = 0,
+    calls: Annotated[int, typer.Option("--add-calls", min=0, help="Model calls to add.")] = 0,
     tokens: Annotated[int, typer.Option("--add-tokens", min=0, help="Tokens to add.")] = 0,
     usd: Annotated[str, typer.Option("--add-usd", metavar="AMOUNT", help="USD to add, e.g. 2.50.")] = "0",
     hours: Annotated[float, typer.Option("--add-hours", min=0.0, help="Hours of running time to add.")] = 0.0,
+    resume: Annotated[bool, typer.Option("--resume", help="Let it go on at once if it is stopped.")] = False,
 ) -> None:
-    """Raise the limits of a campaign. For example of one that was paused because it reached one."""
+    """Raise the limits of a campaign. For example of one that has used up its budget."""
+    from services.cli import connections, steering
+
+    added = steering.Raise(episodes, calls, tokens, steering.amount(usd), hours)
+    with connections.open_database(connections.load_settings()) as database:
+        steering.add_budget(database, name, added, resume=resume)
+
+
+@app.command()
+def weight(
+    name: CampaignName,
+    value: Annotated[float, typer.Argument(metavar="VALUE", help="A number above 0; campaigns begin with 1.")],
+) -> None:
+    """Set a campaign's share of the workers. Twice the weight of another one gets twice its share."""
     from services.cli import connections, steering
 
     with connections.open_database(connections.load_settings()) as database:
-        steering.add_budget(database, name, episodes=episodes, tokens=tokens, usd=steering.amount(usd), hours=hours)
+        steering.weigh(database, name, value)
 
 
 @app.command()

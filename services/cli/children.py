@@ -16,7 +16,8 @@ from services.local.redis import EmbeddedRedis
 from services.local.service import Service
 from services.local.supervisor import Child, Supervisor
 
-DRAIN_SECONDS = 30.0
+# After its drain a worker still has to close; longer than this it hangs.
+CLOSING_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -56,17 +57,17 @@ def prepare(settings: Settings, plan: Plan, endpoints: Endpoints) -> list[Child]
     if plan.pool:
         children.append(pool_child(settings, shared))
     for number in range(plan.workers):
-        children.append(worker_child(number, shared))
+        children.append(worker_child(number, shared, settings.drain_seconds + CLOSING_SECONDS))
     if plan.flower:
         children.append(flower_child(settings, shared))
     return children
 
 
-def worker_child(number: int, shared: dict[str, str]) -> Child:
+def worker_child(number: int, shared: dict[str, str], stop_seconds: float) -> Child:
     # A second thread per matrix product slows every other process of the machine down more than it helps this one.
     one_thread = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     argv = (sys.executable, "-m", "worker")
-    return Child(f"worker-{number + 1}", argv, env=shared | one_thread, stage=1, stop_seconds=DRAIN_SECONDS)
+    return Child(f"worker-{number + 1}", argv, env=shared | one_thread, stage=1, stop_seconds=stop_seconds)
 
 
 def pool_child(settings: Settings, shared: dict[str, str]) -> Child:

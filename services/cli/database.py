@@ -1,12 +1,15 @@
-"""Commands of the database's schema."""
+"""Commands of the database: its schema, and the audit of what is in it."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import typer
 
 from services.cli.options import AsJson
 
-app = typer.Typer(help="The database's schema.", no_args_is_help=True)
+app = typer.Typer(help="The database: its schema, and whether its contents keep every promise.", no_args_is_help=True)
+AuditedName = Annotated[str | None, typer.Argument(metavar="CAMPAIGN", help="Only this campaign; default all.")]
 
 
 @app.command()
@@ -35,3 +38,14 @@ def check(as_json: AsJson = False) -> None:
         schema.check(conn)
     if not as_json:
         render.show(f"the schema is at revision {found}, as this code wants it")
+
+
+@app.command()
+def audit(campaign: AuditedName = None, as_json: AsJson = False) -> None:
+    """Check every invariant, also of a database in use. Changes nothing. The exit status is 1 with findings."""
+    from services.cli import auditing, connections
+
+    settings = connections.load_settings()
+    with connections.open_database(settings) as database:
+        holds = auditing.run(database, settings, campaign, as_json=as_json)
+    raise typer.Exit(0 if holds else 1)

@@ -25,7 +25,7 @@ from services.storage.engine import Database
 
 START_SECONDS = 180.0
 LOOK_SECONDS = 0.2
-STOPPED = watching.ENDED | {CampaignState.PAUSED}
+STOPPED = watching.STOPPED | {CampaignState.PAUSED}
 
 
 def run(file: Path, settings: Settings, *, keep: bool) -> int:

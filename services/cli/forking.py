@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from services.benchmarks.registry import require_sizes
 from services.cli import submission
 from services.config import document
+from services.config.campaign import require_first_generation
 from services.core.campaign import Campaign
 from services.core.errors import SpecError
 from services.core.ids import CampaignId
 from services.core.ledger.plan import plan_of
-from services.core.policy.layout import Layout
-from services.core.problem import Split
+from services.core.problem import ScorerKind, Split
 from services.core.states import GenerationKind
 from services.storage import campaigns, generations, problems
 from services.storage.engine import Connection, Database
 from services.storage.records import CampaignRecord, Fork
 
 EPISODES_FIELD = "budget.episodes="
+MONEY = frozenset({"usd", "input_per_million", "output_per_million"})
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def fork(database: Database, name: str, generation: int | None, new_name: str, c
         changes: ``field=value`` with a dotted field of the specification and a JSON value (or plain text).
 
     Raises:
-        SpecError: unknown campaign, generation or field, a wrong value, or a change of theta's size.
+        SpecError: unknown campaign, generation or field, a wrong value, or a change of what theta's entries mean.
     """
     with database.transaction() as conn:
         origin = campaigns.by_name(conn, name)
@@ -72,24 +73,63 @@ def closed_generation(conn: Connection, origin: CampaignRecord, wanted: int | No
 def changed(
     origin: CampaignRecord, new_name: str, changes: Sequence[str], own: dict[Split, list[Any]]
 ) -> submission.Prepared:
-    """Return the origin's specification under a new name, with the changes, checked like a file's."""
-    spec = copy.deepcopy(dict(origin.spec))
-    spec["campaign"]["name"] = new_name
+    """Return the origin's specification under a new name, with the changes, checked like a file's.
+
+    Limits and weight are those of the specification, not what `campaign budget` and `campaign weight` made of them.
+    """
+    before = document.from_json(origin.spec)
+    source = document.problems_from_json(origin.spec)
+    # Written anew, so that fields which older specifications lack are there to be changed.
+    spec = document.to_json(replace(before, name=new_name), source)
     for change in changes:
         apply(spec["campaign"], change)
     campaign = document.from_json(spec)
+    require_same_vector(before, campaign)
     if not any(change.startswith(EPISODES_FIELD) for change in changes):
-        spec["campaign"]["budget"]["episodes"] = inherited_episodes(document.from_json(origin.spec), campaign, own)
-        campaign = document.from_json(spec)
-    size = Layout.of(len(campaign.pool), campaign.protocol.roles, campaign.hidden_size).size
-    if size != origin.dimension:
-        wanted = (
-            f"changes that keep theta's size, {origin.dimension}, because the fork starts from a vector of that size"
-        )
-        raise SpecError("--set", f"a theta of {size} entries", wanted)
+        episodes = inherited_episodes(before, campaign, own)
+        campaign = replace(campaign, budget=replace(campaign.budget, episodes=episodes))
+    require_first_generation(campaign)
     require_sizes(campaign, own)
+    require_sound(campaign, own)
+    spec = document.to_json(campaign, source)
     plan = plan_of(campaign, submission.question_bytes(own))
     return submission.Prepared(campaign, own, plan, spec, document.sha256(spec), pools={})
+
+
+def require_same_vector(origin: Campaign, campaign: Campaign) -> None:
+    """Raise SpecError when the origin's mean and step size would mean something else in the new campaign, or nothing.
+
+    Sizes alone do not tell: a model more and a role fewer make a theta of the same size.
+    """
+    for field, theirs, ours in (
+        ("pool", f"{len(origin.pool)} models", f"{len(campaign.pool)} models"),
+        ("protocol.roles", ", ".join(origin.protocol.roles), ", ".join(campaign.protocol.roles)),
+        ("hidden_size", origin.hidden_size, campaign.hidden_size),
+    ):
+        if theirs != ours:
+            raise SpecError(f"--set {field}", ours, f"{theirs} as before: the fork begins with the origin's theta")
+    if campaign.search.sigma0 != origin.search.sigma0:
+        wanted = "no change: the fork begins with the step size of the origin's generation"
+        raise SpecError("--set search.sigma0", campaign.search.sigma0, wanted)
+    if campaign.encoder != origin.encoder and (size := submission.hidden_size(campaign.encoder)) != origin.hidden_size:
+        wanted = f"an encoder whose states have {origin.hidden_size} entries as before; those of this one have {size}"
+        raise SpecError("--set encoder", campaign.encoder.model, wanted)
+
+
+def require_sound(campaign: Campaign, own: dict[Split, list[Any]]) -> None:
+    """Raise SpecError for what a campaign file may not say across its sections."""
+    names = [model.name for model in campaign.pool]
+    recorded = [one for split in own.values() for one in split if one.scorer is ScorerKind.RECORDED]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise SpecError(f"--set pool.{index}.name", name, "a name that no other model of the pool has")
+        if any(name not in one.scores for one in recorded):
+            raise SpecError(f"--set pool.{index}.name", name, "a model that the problems have recorded scores of")
+    if recorded and campaign.protocol.max_turns != 1:
+        wanted = "1, because recorded scores are those of single turns"
+        raise SpecError("--set protocol.max_turns", campaign.protocol.max_turns, wanted)
+    if campaign.search.population < 2:
+        raise SpecError("--set search.population", campaign.search.population, "at least 2 candidates")
 
 
 def inherited_episodes(origin: Campaign, campaign: Campaign, own: dict[Split, list[Any]]) -> int:
@@ -112,7 +152,7 @@ def apply(fields: dict[str, Any], change: str) -> None:
     if last == "name" and not parents:
         raise SpecError("--set", change, "the new name in --name")
     child(place, last, path)
-    place[int(last) if isinstance(place, list) else last] = value_of(text)
+    place[int(last) if isinstance(place, list) else last] = money(text) if last in MONEY else value_of(text)
 
 
 def child(place: Any, key: str, path: str) -> Any:
@@ -125,6 +165,14 @@ def child(place: Any, key: str, path: str) -> Any:
         ", ".join(place) if isinstance(place, dict) else f"0 to {len(place) - 1}" if isinstance(place, list) else "none"
     )
     raise SpecError("--set", path, f"a field of the specification; at {key!r} there are: {there}")
+
+
+def money(text: str) -> Any:
+    """Return an amount as the specification has it, as text; what is none is left for the checks to refuse."""
+    try:
+        return str(Decimal(text))
+    except InvalidOperation:
+        return value_of(text)
 
 
 def value_of(text: str) -> Any:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from services.cli import overviews, render, reporting
+from services.cli.advice import what_now
 from services.cli.overviews import Overview
 from services.core.campaign import Campaign
 from services.core.protocol.roles import ROLE_ORDER
@@ -22,14 +23,18 @@ def show_list(database: Database, *, as_json: bool) -> None:
     if as_json:
         render.show_json(rows)
         return
-    columns = ("name", "state", "generation", "episodes", "spent", "submitted", "reason")
+    columns = ("name", "state", "gen", "episodes", "calls", "weight", "spent", "submitted")
     render.show_table(columns, [list_row(row) for row in rows])
+    for row in rows:
+        if row.stop_reason is not None:
+            render.show(render.printable(f"{row.name}: {row.stop_reason}"))
 
 
 def list_row(row: CampaignRow) -> tuple[object, ...]:
     done = f"{row.episodes_scored:,} of {row.episode_budget:,}"
-    spent, since = render.usd(row.usd_charged), render.moment(row.created_at)
-    return (row.name, row.state, row.generation, done, spent, since, row.stop_reason)
+    calls, weight = render.count(row.calls_started), f"{row.weight:g}"
+    spent, minute = render.usd(row.usd_charged), render.moment(row.created_at)[:-3]
+    return (row.name, row.state, row.generation, done, calls, weight, spent, minute)
 
 
 def show_campaign(database: Database, name: str, events_limit: int, *, as_json: bool) -> None:
@@ -52,6 +57,7 @@ def as_document(found: Overview, comparison: object) -> Mapping[str, Any]:
     released = coordinator and {"id": coordinator.id, "name": coordinator.name, "generation": coordinator.generation}
     return {
         "campaign": found.record,
+        "what_now": what_now(found.record),
         "progress": {
             "generation": found.progress.generation,
             "kind": found.progress.generation_kind,
@@ -72,7 +78,8 @@ def show_head(found: Overview) -> None:
     record, campaign, progress = found.record, found.campaign, found.progress
     reason = f", {record.stop_reason}" if record.stop_reason else ""
     render.show(f"campaign {record.name} (id {record.id}): {record.state}{reason}")
-    lines = [
+    lines = [("what now", advice)] if (advice := what_now(record)) else []
+    lines += [
         ("pool", ", ".join(model.name for model in campaign.pool)),
         ("encoder", f"{campaign.encoder.model}, {campaign.encoder.position} position"),
         ("protocol", f"{', '.join(campaign.protocol.roles)}; at most {campaign.protocol.max_turns} turns"),
@@ -80,6 +87,7 @@ def show_head(found: Overview) -> None:
         ("seed", f"{record.seed}; specification {record.spec_sha256[:12]}; {record.versions.get('search', '-')}"),
         ("submitted", render.moment(record.created_at)),
         ("running", render.duration(record.running_seconds)),
+        ("control", reporting.control_text(campaign, record)),
         ("generation", generation_line(progress)),
     ]
     if record.forked_from is not None:
@@ -115,6 +123,7 @@ def show_spend(record: CampaignRecord) -> None:
     hours = limits.wall_clock_seconds
     rows: list[tuple[object, ...]] = [
         ("episodes", None, render.count(spend.episodes_reserved), render.count(limits.episodes)),
+        ("calls", render.count(spend.calls_started), None, render.count(limits.calls)),
         (
             "tokens",
             render.count(spend.tokens_charged),
@@ -198,6 +207,7 @@ def show_events(found: Sequence[EventRecord]) -> None:
 
 
 def event_text(event: EventRecord) -> str:
-    """Return the payload as ``key value`` pairs, and how often handling it failed."""
-    parts = [f"{key} {value}" for key, value in event.payload.items()]
+    """Return the reason, else the payload as ``key value`` pairs, and how often handling it failed."""
+    reason = event.payload.get("reason")
+    parts = [str(reason)] if reason else [f"{key} {value}" for key, value in event.payload.items()]
     return ", ".join([*parts, f"{event.failures} failed tries"] if event.failures else parts)

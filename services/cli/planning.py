@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
 
 from services.cli import render
 from services.cli.submission import Prepared
@@ -39,34 +43,79 @@ def usual_call_seconds(prepared: Prepared) -> float:
     return sum(prepared.pools[name].latency.mean_ms for name in names) / len(names) / 1000
 
 
+class Fit(StrEnum):
+    """Whether the campaign stays under one of its limits; one that does not ends as ``budget_exhausted``."""
+
+    FITS = "fits"
+    MAY_STOP = "may stop"  # at the largest figures, not at the expected ones
+    WILL_STOP = "will stop"  # at the expected figures already
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kind of spending: what is expected, what is the largest, the limit (None: unlimited), and how to print it."""
+
+    name: str
+    expected: Decimal | int | float | None
+    largest: Decimal | int | None
+    limit: Decimal | int | float | None
+    text: Callable[[Any], str]
+
+    @property
+    def fit(self) -> Fit:
+        if self.limit is None:
+            return Fit.FITS
+        if self.expected is not None and self.expected > self.limit:
+            return Fit.WILL_STOP
+        return Fit.MAY_STOP if self.largest is not None and self.largest > self.limit else Fit.FITS
+
+    def cells(self) -> tuple[str, ...]:
+        figures = (self.expected, self.largest, self.limit)
+        return (self.name, *(render.MISSING if figure is None else self.text(figure) for figure in figures))
+
+
 def show(prepared: Prepared, pace: Pace, *, as_json: bool) -> None:
     """Print the plan; largest figures are what the budget is held against, expected ones are rough."""
     plan, budget = prepared.plan, prepared.campaign.budget
+    held = limited(prepared, pace)
     if as_json:
         problems = {split.value: len(items) for split, items in prepared.problems.items()}
         render.show_json(
             {"name": prepared.campaign.name, "plan": render.plain(plan) | {"episodes": plan.episodes}}
-            | {"problems": problems, "budget": budget, "expected_seconds": pace.seconds(plan), "assumptions": pace}
+            | {"problems": problems, "budget": budget, "fit": {row.name: row.fit for row in held}}
+            | {"weight": prepared.campaign.weight, "max_failure_share": prepared.campaign.max_failure_share}
+            | {"expected_seconds": pace.seconds(plan), "assumptions": pace}
         )
         return
     render.show(f"campaign {prepared.campaign.name}: {prepared.sizes()}")
-    render.show_table(("", "expected", "largest", "limit"), rows(prepared, pace), indent=2)
+    rows = [row.cells() for row in (*parts(plan), *held)]
+    render.show_table(("", "expected", "largest", "limit"), rows, indent=2)
     render.show(
         f"  time assumes {pace.call_seconds:g} s a call, {pace.decision_seconds:g} s a decision on one core, "
         f"{pace.workers} workers x {pace.slots} slots; repeated attempts come on top"
     )
+    for row in held:
+        if row.fit is not Fit.FITS:
+            figures = "expected" if row.fit is Fit.WILL_STOP else "largest"
+            render.show(f"  the limit of {row.name} is below the {figures} figure: the campaign {row.fit} there")
 
 
-def rows(prepared: Prepared, pace: Pace) -> list[tuple[str, str | None, str | None, str | None]]:
-    plan, budget = prepared.plan, prepared.campaign.budget
-    hours = budget.wall_clock_seconds
+def parts(plan: Plan) -> list[Row]:
+    """Return what the episodes are made of."""
     return [
-        ("training episodes", None, render.count(plan.training_episodes), None),
-        ("validation episodes", None, render.count(plan.validation_episodes), None),
-        ("evaluation episodes", None, render.count(plan.evaluation_episodes), None),
-        ("episodes", None, render.count(plan.episodes), render.count(budget.episodes)),
-        ("model calls", render.count(plan.expected_calls), render.count(plan.largest_calls), None),
-        ("tokens", render.count(plan.expected_tokens), render.count(plan.largest_tokens), render.count(budget.tokens)),
-        ("cost", render.usd(plan.expected_usd), render.usd(plan.largest_usd), render.usd(budget.usd)),
-        ("time", render.duration(pace.seconds(plan)), None, None if hours is None else render.duration(hours)),
+        Row("training episodes", None, plan.training_episodes, None, render.count),
+        Row("validation episodes", None, plan.validation_episodes, None, render.count),
+        Row("evaluation episodes", None, plan.evaluation_episodes, None, render.count),
+    ]
+
+
+def limited(prepared: Prepared, pace: Pace) -> list[Row]:
+    """Return the five kinds of spending that a budget limits."""
+    plan, budget = prepared.plan, prepared.campaign.budget
+    return [
+        Row("episodes", plan.episodes, plan.episodes, budget.episodes, render.count),
+        Row("model calls", plan.expected_calls, plan.largest_calls, budget.calls, render.count),
+        Row("tokens", plan.expected_tokens, plan.largest_tokens, budget.tokens, render.count),
+        Row("cost", plan.expected_usd, plan.largest_usd, budget.usd, render.usd),
+        Row("time", pace.seconds(plan), None, budget.wall_clock_seconds, render.duration),
     ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from services.cli import overviews, render
+from services.cli import overviews, render, steering
 from services.cli.overviews import Overview
 from services.core.campaign import Campaign
 from services.core.states import AttemptOutcome, CandidateKind
@@ -58,11 +58,18 @@ def settings_of(campaign: Campaign, record: CampaignRecord) -> dict[str, str]:
         "protocol": f"{', '.join(campaign.protocol.roles)}; at most {campaign.protocol.max_turns} turns",
         "held-out problems": str(campaign.evaluation.problems),
         "running time": render.duration(record.running_seconds),
+        "limits": steering.limits(record.budget),
+        "control": control_text(campaign, record),
         "episodes": f"{record.spend.episodes_reserved:,}",
         "model calls": f"{record.spend.calls_started:,}",
         "spent": f"{render.count(record.spend.tokens_charged)} tokens, {render.usd(record.spend.usd_charged)}",
         **{f"version: {name}": version for name, version in sorted(record.versions.items())},
     }  # fmt: skip
+
+
+def control_text(campaign: Campaign, record: CampaignRecord) -> str:
+    pauses = f"pauses itself above {render.share(campaign.max_failure_share)} failed attempts"
+    return f"weight {record.weight:g}; at most {record.max_attempts} attempts of an episode; {pauses}"
 
 
 def released(coordinator: CoordinatorRecord | None) -> dict[str, str]:

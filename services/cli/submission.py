@@ -141,6 +141,7 @@ def new_campaign(prepared: Prepared, forked_from: Fork | None = None) -> NewCamp
         versions=versions(),
         budget=campaign.budget,
         max_attempts=campaign.max_attempts,
+        weight=campaign.weight,
         forked_from=forked_from,
     )
 

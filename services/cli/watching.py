@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from services.cli import connections, render
+from services.cli.advice import what_now
 from services.config import document
 from services.config.settings import Settings
 from services.core.campaign import Campaign
@@ -24,7 +25,9 @@ from services.storage.engine import Database
 from services.storage.records import CurvePoint, Progress
 
 LINE_SECONDS = 10.0
-ENDED = frozenset({CampaignState.COMPLETED, CampaignState.FAILED, CampaignState.CANCELLED})
+STOPPED = frozenset(
+    {CampaignState.COMPLETED, CampaignState.FAILED, CampaignState.CANCELLED, CampaignState.BUDGET_EXHAUSTED}
+)
 SPARKS = "▁▂▃▄▅▆▇█"
 
 Queues = Callable[[], Mapping[str, int]]
@@ -52,10 +55,10 @@ def watch(
     name: str,
     *,
     interval: float,
-    stop_at: frozenset[CampaignState] = ENDED,
+    stop_at: frozenset[CampaignState] = STOPPED,
     alive: Callable[[], None] = lambda: None,
 ) -> CampaignState:
-    """Show the campaign until its state is one of ``stop_at``, and return that state.
+    """Show the campaign until its state is one of ``stop_at``; say what to do about it, and return that state.
 
     Args:
         database: an open database; a short outage is shown and waited out.
@@ -70,10 +73,13 @@ def watch(
         while True:
             draw(view)
             if view.state in stop_at:
-                return view.state
+                break
             alive()
             time.sleep(interval)
             look_again(database, queues, view)
+    if advice := what_now(view.progress.campaign):
+        render.say(advice)
+    return view.state
 
 
 def first_look(database: Database, name: str) -> View:
@@ -135,6 +141,8 @@ class Lines:
         if key != self._last_key or due:
             render.show(line)
             sys.stdout.flush()
+            if view.state is CampaignState.PAUSED and self._last_key[:1] != (view.state,):
+                render.say(what_now(view.progress.campaign) or "")
             self._last_key, self._last_line, self._last_time = key, line, time.monotonic()
 
 
@@ -191,13 +199,17 @@ def page_rows(view: View) -> list[tuple[str, str]]:
         tested = [point.validation for point in view.curve if point.validation is not None]
         if tested:
             rows.append(("validation", f"{sparkline(tested)}  {tested[-1]:.3f}"))
+    if progress.campaign.stop_reason and (advice := what_now(progress.campaign)):
+        rows.append(("what now", advice))
     rows.append(("models", parts_of({view.campaign.pool[index].name: n for index, n in progress.agents.items()})))
     rows.append(("roles", parts_of({role.value: n for role, n in progress.roles.items()})))
     limit = "" if limits.usd is None else f" of {render.usd(limits.usd)}"
+    calls = f"{render.count(spend.calls_started)}{'' if limits.calls is None else f' of {render.count(limits.calls)}'}"
     tokens = f"{render.count(spend.tokens_charged)} tokens"
     rows.append(
         ("spent", f"{render.usd(spend.usd_charged)}{limit}, {tokens}, {render.usd(spend.usd_reserved)} reserved")
     )
+    rows.append(("calls", f"{calls}; weight {progress.campaign.weight:g}"))
     if view.queues:
         rows.append(("queues", "  ".join(f"{name} {length}" for name, length in view.queues.items())))
     rows.append(("running", render.duration(progress.campaign.running_seconds)))

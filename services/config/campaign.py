@@ -92,11 +92,14 @@ def resolve(file: CampaignFile, hidden_size: int) -> Campaign:
         evaluation=EvaluationSpec(**_fields(file.evaluation)),
         budget=BudgetLimits(
             episodes=file.budget.episodes or 0,
+            calls=file.budget.calls,
             tokens=file.budget.tokens,
             usd=file.budget.usd,
             wall_clock_seconds=None if file.budget.hours is None else file.budget.hours * 3600,
         ),
         max_attempts=file.max_attempts,
+        max_failure_share=file.max_failure_share,
+        weight=file.weight,
     )
     if file.budget.episodes is None:
         planned = plan_of(campaign, (0,)).episodes

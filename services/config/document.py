@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
-from services.config.fields import Section
-from services.config.messages import wanted_of
-from services.config.sections import EvaluationSection, ProtocolSection, SearchSection, ValidationSection
+from services.config.fields import Positive, Section, Surroundings
+from services.config.messages import masked, shown, wanted_of
+from services.config.sections import (
+    LONGEST_HOURS,
+    EncoderSection,
+    EvaluationSection,
+    ModelSection,
+    ProtocolSection,
+    SearchSection,
+    SpendSection,
+    TopSection,
+    ValidationSection,
+)
 from services.config.yaml_reader import ABSENT, Key
 from services.core.campaign import Campaign
 from services.core.errors import SpecError
@@ -20,13 +31,30 @@ from services.core.problem_source import ProblemSource
 
 VERSION = 1
 
+# Fields that documents of version 1 did not always have; one without them has the defaults.
+ADDED: frozenset[tuple[Key, ...]] = frozenset({("weight",), ("max_failure_share",), ("budget", "calls")})
+
+
+class RecordedBudget(SpendSection):
+    """The budget as the record has it: episodes resolved, hours as seconds."""
+
+    episodes: Positive
+    wall_clock_seconds: Annotated[float, Field(gt=0, le=LONGEST_HOURS * 3600, allow_inf_nan=False)] | None = None
+
+
 # The sections whose fields are the same in the file and in the record.
 LIMITED_SECTIONS: Mapping[str, type[Section]] = {
+    "encoder": EncoderSection,
     "protocol": ProtocolSection,
     "search": SearchSection,
     "validation": ValidationSection,
     "evaluation": EvaluationSection,
+    "budget": RecordedBudget,
 }
+
+# What the file calls otherwise than the record.
+FILE_NAMES = {"litellm_model": "model", "input_per_million": "input", "output_per_million": "output"}
+RECORD_NAMES = {file: record for record, file in FILE_NAMES.items()}
 
 
 def to_json(campaign: Campaign, problems: ProblemSource | None = None) -> dict[str, Any]:
@@ -42,11 +70,11 @@ def from_json(document: Mapping[str, Any]) -> Campaign:
     """Return the campaign of a document written by ``to_json``, equal in every field.
 
     Raises:
-        SpecError: another version, or a document that would not be written the same way again.
+        SpecError: another version, or a document that would not be written the same way again but for added fields.
     """
     _require_version(document)
     campaign: Campaign = _read(_campaigns(), document, "campaign")
-    _require_limits(document["campaign"])
+    _require_limits(campaign)
     return campaign
 
 
@@ -92,14 +120,27 @@ def _read(adapter: TypeAdapter[Any], document: Mapping[str, Any], part: str) -> 
     return value
 
 
-def _require_limits(document: Mapping[str, Any]) -> None:
-    """Hold the document to the same limits as a file: ``campaign fork --set`` changes it field by field."""
-    for name, section in LIMITED_SECTIONS.items():
+def _require_limits(campaign: Campaign) -> None:
+    """Hold the record to the same limits as a file: ``campaign fork --set`` changes it field by field."""
+    for path, section, fields in _limited(campaign):
         try:
-            section.model_validate(document[name])
+            section.model_validate(fields, context=Surroundings(Path("/"), {}))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            raise SpecError(_dotted((name, *first["loc"])), first["input"], wanted_of(first)) from None
+            where = (*path, *(RECORD_NAMES.get(str(part), part) for part in first["loc"]))
+            raise SpecError(_dotted(where), shown(masked(where, first["input"])), wanted_of(first)) from None
+
+
+def _limited(campaign: Campaign) -> Iterator[tuple[tuple[Key, ...], type[Section], Mapping[str, Any]]]:
+    yield (), TopSection, {name: getattr(campaign, name) for name in TopSection.model_fields}
+    for name, section in LIMITED_SECTIONS.items():
+        yield (name,), section, vars(getattr(campaign, name))
+    for index, model in enumerate(campaign.pool):
+        yield ("pool", index), ModelSection, _in_file(vars(model) | {"price": _in_file(vars(model.price))})
+
+
+def _in_file(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {FILE_NAMES.get(name, name): value for name, value in fields.items()}
 
 
 def _difference(given: Any, written: Any, path: tuple[Key, ...]) -> tuple[tuple[Key, ...], object, str] | None:
@@ -107,6 +148,8 @@ def _difference(given: Any, written: Any, path: tuple[Key, ...]) -> tuple[tuple[
         for key in [*given, *written]:
             if key not in written:
                 return path, key, f"one of the keys {', '.join(sorted(written))}"
+            if key not in given and (*path, key) in ADDED:
+                continue
             found = _difference(given.get(key, ABSENT), written[key], (*path, key))
             if found is not None:
                 return found

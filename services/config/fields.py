@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 
 PRICE_DECIMALS = 6  # makes the cost of a call exact, see services.core.ledger.price
 LARGEST_AMOUNT = Decimal(10**6)
+LARGEST_WEIGHT = 1000
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
@@ -97,6 +98,7 @@ Count = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=2**31)]
 Positive = Annotated[int, BeforeValidator(_whole), Field(ge=1, lt=2**31)]
 Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=2**63)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Weight = Annotated[float, Field(gt=0, le=LARGEST_WEIGHT, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Money = Annotated[Decimal, PlainValidator(_decimal)]
 AutoOrPositive = Annotated[int | None, PlainValidator(_auto_or_whole)]

@@ -16,8 +16,10 @@ from services.config.fields import (
     Seconds,
     Section,
     Seed,
+    Share,
     Surroundings,
     Text,
+    Weight,
     Whole,
     expand,
 )
@@ -27,6 +29,7 @@ from services.core.campaign import VerifierWithoutAnswer
 from services.core.protocol.roles import ROLE_ORDER, Role
 
 DEFAULT_ENCODER = "smollm2-135m-instruct"
+LONGEST_HOURS = 87_600
 
 # What the product decides itself for every call: who is asked, with which key, how long, how much, and how often.
 # Headers are among them because keys travel in headers, and a campaign file is stored and shown.
@@ -161,24 +164,37 @@ class EvaluationSection(Section):
     baselines: tuple[Literal["single", "random"], ...] = Field(default=("single", "random"), strict=False)
 
 
-class BudgetSection(Section):
-    episodes: AutoOrPositive = None
+class SpendSection(Section):
+    """Limits that the file and the record both have; None is unlimited."""
+
+    calls: Annotated[Whole, Field(ge=1, lt=2**62)] | None = None
     tokens: Annotated[Whole, Field(ge=1, lt=2**62)] | None = None
     usd: Money | None = None
-    hours: Annotated[float, Field(gt=0, le=87_600, allow_inf_nan=False)] | None = None
 
 
-class CampaignFile(Section):
+class BudgetSection(SpendSection):
+    episodes: AutoOrPositive = None
+    hours: Annotated[float, Field(gt=0, le=LONGEST_HOURS, allow_inf_nan=False)] | None = None
+
+
+class TopSection(Section):
+    """Fields that stand in no section, the same in the file and in the record."""
+
+    seed: Seed = 0
+    max_attempts: int = Field(default=5, ge=1, le=100)
+    max_failure_share: Share = 0.5
+    weight: Weight = 1.0
+
+
+class CampaignFile(TopSection):
     """A whole campaign file, checked field by field; ``services.config.campaign`` checks what spans sections."""
 
     name: Annotated[str, AfterValidator(_campaign_name)]
     problems: ProblemsSection
     pool: tuple[ModelSection, ...] = Field(min_length=1, max_length=100, strict=False)
-    seed: Seed = 0
     encoder: EncoderSection = EncoderSection()
     protocol: ProtocolSection = ProtocolSection()
     search: SearchSection = SearchSection()
     validation: ValidationSection = ValidationSection()
     evaluation: EvaluationSection = EvaluationSection()
     budget: BudgetSection = BudgetSection()
-    max_attempts: int = Field(default=5, ge=1, le=100)

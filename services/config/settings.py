@@ -76,6 +76,7 @@ class Settings(BaseSettings):
     workers: int = Field(default=1, ge=0, le=1000)
     lease_seconds: Seconds = 60.0
     heartbeat_seconds: Seconds = 15.0
+    drain_seconds: Seconds = 25.0
     poll_seconds: Seconds = 0.25
     republish_seconds: Seconds = 60.0
     dispatch_window: int = Field(default=64, ge=1, le=100_000)

@@ -110,6 +110,7 @@ class BudgetLimits:
     """Hard limits; None means unlimited. Episodes are limited always."""
 
     episodes: int
+    calls: int | None = None
     tokens: int | None = None
     usd: Decimal | None = None
     wall_clock_seconds: float | None = None
@@ -117,7 +118,13 @@ class BudgetLimits:
 
 @dataclass(frozen=True)
 class Campaign:
-    """A resolved campaign specification."""
+    """A resolved campaign specification.
+
+    Attributes:
+        max_attempts: attempts of an episode before it fails for good.
+        max_failure_share: share of failed or lost attempts among the newest ones above which the campaign pauses.
+        weight: its share of the workers relative to other campaigns that run at the same time.
+    """
 
     name: str
     seed: int
@@ -130,3 +137,5 @@ class Campaign:
     evaluation: EvaluationSpec
     budget: BudgetLimits
     max_attempts: int = 5
+    max_failure_share: float = 0.5
+    weight: float = 1.0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+
 from services.core import seeds
 from services.core.states import Purpose
 
@@ -63,15 +66,19 @@ def _is_common(mode: str) -> bool:
     return mode == COMMON
 
 
+@lru_cache(maxsize=64)  # all candidates of a generation ask for the same
 def _dealt(seed: int, generation: int, replicates: int, size: int) -> tuple[int, ...]:
+    """Deal from the last deck before the minibatch that began together with one: what came before has no influence."""
     start, stop = generation * replicates, (generation + 1) * replicates
+    period = replicates // math.gcd(replicates, size)
+    epoch = start // size // period * period
+    before = epoch * size
     dealt: list[int] = []
-    epoch = 0
-    while len(dealt) < stop:
-        deck = [int(card) for card in seeds.generator(seed, "deck", epoch).permutation(size)]
+    while before + len(dealt) < stop:
+        deck: list[int] = seeds.generator(seed, "deck", epoch).permutation(size).tolist()
         dealt.extend(_behind(deck, dealt, replicates))
         epoch += 1
-    return tuple(dealt[start:stop])
+    return tuple(dealt[start - before : stop - before])
 
 
 def _behind(deck: list[int], dealt: list[int], replicates: int) -> list[int]:

@@ -10,6 +10,7 @@ class CampaignState(StrEnum):
     SUBMITTED = "submitted"
     RUNNING = "running"
     PAUSED = "paused"
+    BUDGET_EXHAUSTED = "budget_exhausted"  # goes on by `resume` once more is granted
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -64,7 +65,7 @@ class AttemptOutcome(StrEnum):
 class CallState(StrEnum):
     OPEN = "open"  # reserved, the provider may be working
     SETTLED = "settled"  # cost known
-    UNKNOWN = "unknown"  # its worker died in between: booked at the reservation
+    UNKNOWN = "unknown"  # nobody can say what it cost: booked at the reservation
 
 
 UNFINISHED = frozenset({EpisodeState.PENDING, EpisodeState.QUEUED, EpisodeState.RUNNING})
@@ -74,9 +75,18 @@ CAMPAIGN_TRANSITIONS: Mapping[CampaignState, frozenset[CampaignState]] = {
         {CampaignState.RUNNING, CampaignState.PAUSED, CampaignState.FAILED, CampaignState.CANCELLED}
     ),
     CampaignState.RUNNING: frozenset(
-        {CampaignState.PAUSED, CampaignState.COMPLETED, CampaignState.FAILED, CampaignState.CANCELLED}
+        {
+            CampaignState.PAUSED,
+            CampaignState.BUDGET_EXHAUSTED,
+            CampaignState.COMPLETED,
+            CampaignState.FAILED,
+            CampaignState.CANCELLED,
+        }
     ),
     CampaignState.PAUSED: frozenset({CampaignState.RUNNING, CampaignState.FAILED, CampaignState.CANCELLED}),
+    CampaignState.BUDGET_EXHAUSTED: frozenset(
+        {CampaignState.RUNNING, CampaignState.PAUSED, CampaignState.FAILED, CampaignState.CANCELLED}
+    ),
     CampaignState.COMPLETED: frozenset(),
     CampaignState.FAILED: frozenset(),
     CampaignState.CANCELLED: frozenset(),

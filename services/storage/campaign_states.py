@@ -6,6 +6,8 @@ Lock order everywhere: leader, campaign, generation, episode, attempt, call.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlalchemy import Connection, text
 
 from services.core.errors import BudgetExhausted, IllegalTransition, SpecError
@@ -14,6 +16,8 @@ from services.core.ids import CampaignId
 from services.core.states import CAMPAIGN_TRANSITIONS, CampaignState
 from services.storage import events, leadership
 from services.storage.text_codec import escape
+
+STOPPED = frozenset({CampaignState.PAUSED, CampaignState.BUDGET_EXHAUSTED})
 
 LOCK = text("select name, state from campaign where id = :id for no key update")
 
@@ -27,11 +31,16 @@ update campaign set state = :state, stop_reason = :reason,
 where id = :id
 """)
 
-RETRY_FAILED = text("""
-update episode e set state = 'pending', attempt_floor = e.attempt, available_at = now(), published_at = null,
-    failure_kind = null, failure_detail = null
-from generation g
-where g.campaign_id = :id and g.state = 'open' and e.generation_id = g.id and e.state = 'failed'
+# Attempts are counted anew: what used them up was what the campaign was paused for.
+LOCK_RETRIED = text("""
+select e.id from episode e join generation g on g.id = e.generation_id
+where g.campaign_id = :id and g.state = 'open' and e.state in ('pending', 'queued', 'failed') and e.attempt > 0
+order by e.id for no key update of e
+""")
+RETRY = text("""
+update episode set state = case when state = 'failed' then 'pending' else state end, attempt_floor = attempt,
+    available_at = now(), failure_kind = null, failure_detail = null
+where id = any(cast(:episodes as bigint[])) and state in ('pending', 'queued', 'failed')
 """)
 
 # Two statements: an attempt that began while the first one waited for its episode is visible to the second one.
@@ -76,29 +85,32 @@ def pause(conn: Connection, campaign_id: CampaignId, reason: str) -> bool:
 
 
 def exhaust(conn: Connection, campaign_id: CampaignId, error: BudgetExhausted) -> bool:
-    """Pause because the next step does not fit the budget; it goes on after more is granted and it is resumed.
+    """Stop because the next step does not fit the budget; it goes on after more is granted and it is resumed.
 
-    Raises:
-        IllegalTransition: the campaign has ended.
+    Returns False unless the campaign is running: of many workers that find the limit reached one is the first, and
+    somebody may have paused or ended the campaign meanwhile.
     """
-    if not pause(conn, campaign_id, f"budget_exhausted: {error}"):
+    row = conn.execute(LOCK, {"id": campaign_id}).one_or_none()
+    if row is None or row.state != CampaignState.RUNNING:
         return False
     figures = {name: str(getattr(error, name)) for name in ("scope", "limit", "charged", "reserved", "wanted")}
-    events.append(conn, campaign_id, EventType.BUDGET_EXHAUSTED, figures)
-    return True
+    return _enter(
+        conn, campaign_id, CampaignState.BUDGET_EXHAUSTED, str(error), EventType.BUDGET_EXHAUSTED, payload=figures
+    )
 
 
 def resume(conn: Connection, campaign_id: CampaignId) -> bool:
-    """Paused becomes running. Failed episodes of the open generation are tried again, their attempts counted anew.
+    """Paused or out of budget becomes running. Failed episodes of the open generation are tried again.
 
     A campaign that was paused before it started has no generation yet; the scheduler then opens the first.
 
     Raises:
         IllegalTransition: the campaign has ended or was never started.
     """
-    if not _enter(conn, campaign_id, CampaignState.RUNNING, None, EventType.CAMPAIGN_RESUMED, source="paused"):
+    if not _enter(conn, campaign_id, CampaignState.RUNNING, None, EventType.CAMPAIGN_RESUMED, sources=STOPPED):
         return False
-    conn.execute(RETRY_FAILED, {"id": campaign_id})
+    retried = list(conn.execute(LOCK_RETRIED, {"id": campaign_id}).scalars())
+    conn.execute(RETRY, {"episodes": retried})
     return True
 
 
@@ -144,7 +156,9 @@ def _enter(
     target: CampaignState,
     reason: str | None,
     event: EventType | None = None,
-    source: str | None = None,
+    *,
+    sources: frozenset[CampaignState] = frozenset(CampaignState),
+    payload: Mapping[str, str] | None = None,
 ) -> bool:
     row = conn.execute(LOCK, {"id": campaign_id}).one_or_none()
     if row is None:
@@ -152,13 +166,14 @@ def _enter(
     current = CampaignState(row.state)
     if current is target:
         return False
-    if target not in CAMPAIGN_TRANSITIONS[current] or (source is not None and current != source):
+    if target not in CAMPAIGN_TRANSITIONS[current] or current not in sources:
         raise IllegalTransition(f"campaign {row.name}", current, target, _hint(current))
     values = {"id": campaign_id, "state": target.value, "reason": None if reason is None else escape(reason)}
     running = target is CampaignState.RUNNING
     conn.execute(ENTER, {**values, "running": running, "final": not CAMPAIGN_TRANSITIONS[target]})
     if event is not None:
-        events.append(conn, campaign_id, event, {} if reason is None else {"reason": reason})
+        told = {} if reason is None else {"reason": reason}
+        events.append(conn, campaign_id, event, {**told, **(payload or {})})
         events.notify(conn, campaign_id)
     return True
 

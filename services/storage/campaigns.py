@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -21,16 +22,17 @@ from services.storage.records import CampaignRecord, Fork, NewCampaign, Spend
 
 INSERT = text("""
 insert into campaign (name, state, spec, spec_sha256, seed, dimension, versions, forked_from_id, forked_from_generation,
-    max_attempts, episode_budget, token_budget, usd_budget, wall_clock_budget_seconds)
+    max_attempts, weight, episode_budget, call_budget, token_budget, usd_budget, wall_clock_budget_seconds)
 values (:name, 'submitted', cast(:spec as jsonb), :spec_sha256, :seed, :dimension, cast(:versions as jsonb),
-    :fork_id, :fork_generation, :max_attempts, :episodes, :tokens, :usd, :seconds)
+    :fork_id, :fork_generation, :max_attempts, :weight, :episodes, :calls, :tokens, :usd, :seconds)
 on conflict (name) do nothing
 returning id
 """)
 
 SELECT = """
 select id, name, state, spec, spec_sha256, seed, dimension, versions, forked_from_id, forked_from_generation,
-    max_attempts, episode_budget, token_budget, usd_budget, wall_clock_budget_seconds, episodes_reserved, calls_started,
+    max_attempts, weight, episode_budget, call_budget, token_budget, usd_budget, wall_clock_budget_seconds,
+    episodes_reserved, calls_started,
     tokens_charged, tokens_reserved, tokens_overrun, usd_charged, usd_reserved, usd_overrun, stop_reason,
     running_seconds + coalesce(extract(epoch from greatest(now() - running_since, interval '0')), 0) as seconds,
     created_at, started_at, ended_at
@@ -50,11 +52,18 @@ order by id
 """)
 
 ADD_BUDGET = text("""
-update campaign set episode_budget = episode_budget + :episodes, token_budget = token_budget + :tokens,
-    usd_budget = usd_budget + :usd, wall_clock_budget_seconds = wall_clock_budget_seconds + :seconds
+update campaign set episode_budget = episode_budget + :episodes, call_budget = call_budget + :calls,
+    token_budget = token_budget + :tokens, usd_budget = usd_budget + :usd,
+    wall_clock_budget_seconds = wall_clock_budget_seconds + :seconds
 where id = :id and not (state = any(cast(:final as text[])))
 returning id
 """)
+
+SET_WEIGHT = text("""
+update campaign set weight = :weight where id = :id and not (state = any(cast(:final as text[]))) returning id
+""")
+
+FINAL = [state.value for state, targets in CAMPAIGN_TRANSITIONS.items() if not targets]
 
 
 def insert(conn: Connection, new: NewCampaign, by_split: Mapping[Split, Sequence[Problem]]) -> CampaignId:
@@ -74,6 +83,8 @@ def insert(conn: Connection, new: NewCampaign, by_split: Mapping[Split, Sequence
         "fork_id": fork.campaign_id if fork else None,
         "fork_generation": fork.generation if fork else None,
         "max_attempts": new.max_attempts,
+        "weight": new.weight,
+        "calls": budget.calls,
         "episodes": budget.episodes,
         "tokens": budget.tokens,
         "usd": None if budget.usd is None else amount(budget.usd),
@@ -134,6 +145,7 @@ def add_budget(
     campaign_id: CampaignId,
     *,
     episodes: int = 0,
+    calls: int = 0,
     tokens: int = 0,
     usd: Decimal = Decimal(0),
     wall_clock_seconds: float = 0.0,
@@ -144,14 +156,27 @@ def add_budget(
         IllegalTransition: the campaign has ended.
         ValueError: an amount is negative.
     """
-    if min(episodes, tokens, wall_clock_seconds) < 0:
+    if min(episodes, calls, tokens, wall_clock_seconds) < 0:
         raise ValueError("a budget can be raised only")
-    final = [state.value for state, targets in CAMPAIGN_TRANSITIONS.items() if not targets]
-    values = {"id": campaign_id, "episodes": episodes, "tokens": tokens, "usd": amount(usd)}
-    changed = conn.execute(ADD_BUDGET, {**values, "seconds": wall_clock_seconds, "final": final}).scalar_one_or_none()
+    values = {"id": campaign_id, "episodes": episodes, "calls": calls, "tokens": tokens, "usd": amount(usd)}
+    changed = conn.execute(ADD_BUDGET, {**values, "seconds": wall_clock_seconds, "final": FINAL}).scalar_one_or_none()
     if changed is None:
         record = by_id(conn, campaign_id)
         raise IllegalTransition(f"campaign {record.name}", record.state, "given more budget", "it has ended")
+
+
+def set_weight(conn: Connection, campaign_id: CampaignId, weight: float) -> None:
+    """Change a campaign's share of the workers; it acts with the next messages that are sent.
+
+    Raises:
+        IllegalTransition: the campaign has ended.
+        SpecError: the weight is not a finite number above 0.
+    """
+    if not (math.isfinite(weight) and weight > 0):
+        raise SpecError("weight", weight, "a finite number above 0")
+    if conn.execute(SET_WEIGHT, {"id": campaign_id, "weight": weight, "final": FINAL}).scalar_one_or_none() is None:
+        record = by_id(conn, campaign_id)
+        raise IllegalTransition(f"campaign {record.name}", record.state, "weighted anew", "it has ended")
 
 
 def _record(row: Row[Any]) -> CampaignRecord:
@@ -168,8 +193,11 @@ def _record(row: Row[Any]) -> CampaignRecord:
         dimension=row.dimension,
         versions=unpack_json(row.versions),
         forked_from=fork,
-        budget=BudgetLimits(row.episode_budget, row.token_budget, row.usd_budget, row.wall_clock_budget_seconds),
+        budget=BudgetLimits(
+            row.episode_budget, row.call_budget, row.token_budget, row.usd_budget, row.wall_clock_budget_seconds
+        ),
         max_attempts=row.max_attempts,
+        weight=row.weight,
         spend=Spend(
             row.episodes_reserved,
             row.calls_started,

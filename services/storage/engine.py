@@ -70,9 +70,10 @@ class Database:
         url: ``postgresql://``, ``postgres://`` or ``postgresql+psycopg://``.
         application_name: shown by ``pg_stat_activity``.
         pool_size: most pooled connections; ``listen`` and ``leadership`` open one more each.
+        ping: ask a connection whether it lives before using it. Users that repeat what fails can do without.
     """
 
-    def __init__(self, url: str, *, application_name: str, pool_size: int = 4) -> None:
+    def __init__(self, url: str, *, application_name: str, pool_size: int = 4, ping: bool = True) -> None:
         self._url = parse_url(url)
         self._arguments = connect_arguments(application_name)
         self._engine = create_engine(
@@ -81,7 +82,7 @@ class Database:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=30,
-            pool_pre_ping=True,
+            pool_pre_ping=ping,
         )
         self._autocommit = self._engine.execution_options(isolation_level="AUTOCOMMIT")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, text
@@ -11,6 +11,7 @@ from services.core.events import EventType
 from services.core.ids import CampaignId, EpisodeId
 from services.storage import events, leadership, ledger
 from services.storage.nesting import atomic
+from services.storage.records import ClaimedEpisode
 
 # An ended attempt leaves its open calls to the thread that made them; after this long nobody will settle them.
 ORPHAN_SECONDS = 3600.0
@@ -18,7 +19,7 @@ ORPHAN_SECONDS = 3600.0
 # In the order of their numbers, as the sweep takes them.
 LOCK_MINE = text("""
 select e.id from episode e
-where e.id = any(cast(:ids as bigint[])) and e.state = 'running' and e.lease_owner = :owner
+where e.id = any(cast(:ids as bigint[])) and e.state = 'running'
 order by e.id for no key update
 """)
 
@@ -26,10 +27,10 @@ HEARTBEAT = text("""
 with mine as (
     select e.id, e.attempt, c.state = 'running' as go_on
     from episode e
-    join unnest(cast(:ids as bigint[]), cast(:attempts as integer[])) as m(id, attempt)
-        on e.id = m.id and e.attempt = m.attempt
+    join unnest(cast(:ids as bigint[]), cast(:attempts as integer[]), cast(:owners as text[]))
+        as m(id, attempt, owner) on e.id = m.id and e.attempt = m.attempt and e.lease_owner = m.owner
     join campaign c on c.id = e.campaign_id
-    where e.state = 'running' and e.lease_owner = :owner
+    where e.state = 'running'
 ), extended as (
     update episode e set lease_expires_at = clock_timestamp() + make_interval(secs => :lease)
     from mine where e.id = mine.id
@@ -75,25 +76,26 @@ order by x.id
 """)
 
 
-def heartbeat(
-    conn: Connection, claims: Iterable[tuple[EpisodeId, int]], owner: str, lease_seconds: float
-) -> set[tuple[EpisodeId, int]]:
-    """Extend all leases that are still this owner's and return those whose work shall go on.
+def heartbeat(conn: Connection, claims: Sequence[ClaimedEpisode], lease_seconds: float) -> set[tuple[EpisodeId, int]]:
+    """Extend the leases of claims that still hold and return (episode, attempt) of those whose work shall go on.
 
-    Leases of a paused campaign are extended, so that a call under way can settle, but not returned: stop those and give
-    them back. Whatever else is missing was lost or cancelled.
+    Leases of a campaign that does not run are extended, so that a call under way can settle, but not returned: stop
+    those and give them back. Whatever else is missing was lost or cancelled.
 
     Args:
         conn: a connection in autocommit, or a transaction.
-        claims: (episode, attempt) of everything the worker runs.
-        owner: the owner that claimed them.
+        claims: everything the worker runs.
         lease_seconds: from now.
     """
-    pairs = list(claims)
-    values = {"ids": [pair[0] for pair in pairs], "attempts": [pair[1] for pair in pairs], "owner": owner}
+    values = {
+        "ids": [claim.episode_id for claim in claims],
+        "attempts": [claim.attempt for claim in claims],
+        "owners": [claim.owner for claim in claims],
+        "lease": float(lease_seconds),
+    }
     with atomic(conn):
         conn.execute(LOCK_MINE, values)
-        rows = conn.execute(HEARTBEAT, {**values, "lease": float(lease_seconds)}).all()
+        rows = conn.execute(HEARTBEAT, values).all()
     return {(EpisodeId(row.id), row.attempt) for row in rows}
 
 

@@ -6,64 +6,83 @@ as overrun; the next reservation then finds the limit passed and is refused.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, text
 
-from services.core.errors import AttemptInterrupted, BudgetExhausted, LeaseLost
+from services.core.errors import AttemptInterrupted, BudgetExhausted, LeaseLost, TrinityError
 from services.core.ids import CallId, CampaignId
 from services.core.protocol.roles import Role
 from services.core.states import AttemptOutcome
 from services.storage.money import amount
 from services.storage.nesting import atomic
+from services.storage.operations import Reserve, Settle
 from services.storage.records import CallTotals, ClaimedEpisode, Settlement
 from services.storage.text_codec import escape
-
-RETRIES = 3
 
 # The campaign is locked before the episode, as everywhere, and by a statement of its own (see ``nesting``). The next
 # one sees what committed while this one waited, so that a lease lost meanwhile leaves no reservation behind.
 LOCK_CAMPAIGN = text("select id from campaign where id = :campaign for no key update")
+LOCK_EPISODE = text("select id from episode where id = :episode for no key update")
 LOCK_CAMPAIGN_OF = text("""
-select id from campaign where id = (select campaign_id from llm_call where id = :call) for no key update
+select campaign_id from llm_call l join campaign c on c.id = l.campaign_id where l.id = :call for no key update of c
 """)
 
+# In the order given: each reservation finds what the ones before it took. What does not fit here is asked again alone.
 RESERVE = text("""
-with mine as materialized (
-    select e.id from episode e
-    where e.id = :episode and e.attempt = :attempt and e.state = 'running' and e.lease_owner = :owner
-    for no key update of e
-), paid as (
-    update campaign c set calls_started = c.calls_started + 1, tokens_reserved = c.tokens_reserved + :tokens,
-        usd_reserved = c.usd_reserved + :usd
-    from mine
-    where c.id = :campaign and c.state = 'running'
-        and (c.token_budget is null or c.tokens_charged + c.tokens_reserved + :tokens <= c.token_budget)
-        and (c.usd_budget is null or c.usd_charged + c.usd_reserved + :usd <= c.usd_budget)
+with wanted as materialized (
+    select * from jsonb_to_recordset(cast(:rows as jsonb)) as w(place integer, campaign bigint, episode bigint,
+        attempt integer, owner text, turn integer, try integer, agent integer, model text, role text, tokens bigint,
+        usd numeric, lease double precision)
+), before as materialized (
+    select w.place, l.id from wanted w
+    join llm_call l on l.episode_id = w.episode and l.attempt = w.attempt and l.turn = w.turn and l.try = w.try
+    join episode e on e.id = w.episode and e.attempt = w.attempt and e.lease_owner = w.owner
+    where l.state = 'open'
+), mine as materialized (
+    select w.*, count(*) over so_far as calls, sum(w.tokens) over so_far as all_tokens,
+        sum(w.usd) over so_far as all_usd
+    from wanted w
+    join episode e on e.id = w.episode and e.attempt = w.attempt and e.state = 'running' and e.lease_owner = w.owner
+    where w.place not in (select place from before)
+    window so_far as (partition by w.campaign order by w.place)
+), fits as materialized (
+    select m.* from mine m join campaign c on c.id = m.campaign
+    where c.state = 'running'
+        and (c.call_budget is null or c.calls_started + m.calls <= c.call_budget)
+        and (c.token_budget is null or c.tokens_charged + c.tokens_reserved + m.all_tokens <= c.token_budget)
+        and (c.usd_budget is null or c.usd_charged + c.usd_reserved + m.all_usd <= c.usd_budget)
         and (c.wall_clock_budget_seconds is null or c.running_seconds
             + extract(epoch from clock_timestamp() - c.running_since) < c.wall_clock_budget_seconds)
-    returning c.id
+), paid as (
+    update campaign c set calls_started = c.calls_started + s.calls, tokens_reserved = c.tokens_reserved + s.tokens,
+        usd_reserved = c.usd_reserved + s.usd
+    from (select campaign, count(*) as calls, sum(tokens) as tokens, sum(usd) as usd from fits group by campaign) s
+    where c.id = s.campaign
 ), leased as (
-    update episode e set lease_expires_at = clock_timestamp() + make_interval(secs => :lease)
-    from mine, paid where e.id = mine.id
-    returning e.id
+    update episode e set lease_expires_at = clock_timestamp() + make_interval(secs => f.lease)
+    from fits f where e.id = f.episode
 ), opened as (
     insert into llm_call (campaign_id, episode_id, attempt, turn, try, agent, model, role, state, reserved_usd,
         reserved_tokens)
-    select paid.id, leased.id, :attempt, :turn, :try, :agent, :model, :role, 'open', :usd, :tokens from paid, leased
-    returning id, campaign_id
+    select campaign, episode, attempt, turn, try, agent, model, role, 'open', usd, tokens from fits order by place
+    returning id, campaign_id, episode_id, attempt, turn, try, reserved_tokens, reserved_usd
 ), booked as (
     insert into ledger_entry (llm_call_id, campaign_id, kind, tokens, usd)
-    select id, campaign_id, 'reservation', :tokens, :usd from opened
+    select id, campaign_id, 'reservation', reserved_tokens, reserved_usd from opened
 )
-select id from opened
+select f.place, o.id from opened o
+join fits f on f.episode = o.episode_id and f.attempt = o.attempt and f.turn = o.turn and f.try = o.try
+union all
+select place, id from before
 """)
 
 WHY_NOT = text("""
-select c.name, c.state, c.token_budget, c.tokens_charged, c.tokens_reserved, c.usd_budget, c.usd_charged,
-    c.usd_reserved, c.wall_clock_budget_seconds,
+select c.name, c.state, c.call_budget, c.calls_started, c.token_budget, c.tokens_charged, c.tokens_reserved,
+    c.usd_budget, c.usd_charged, c.usd_reserved, c.wall_clock_budget_seconds,
     c.running_seconds + coalesce(extract(epoch from clock_timestamp() - c.running_since), 0) as seconds,
     coalesce(e.attempt = :attempt and e.state = 'running' and e.lease_owner = :owner, false) as mine
 from campaign c left join episode e on e.id = :episode and e.campaign_id = c.id
@@ -71,22 +90,29 @@ where c.id = :campaign
 """)
 
 SETTLE = text("""
-with closed as (
-    update llm_call l set state = case when cast(:usd as numeric) is null then 'unknown' else 'settled' end,
-        prompt_tokens = :prompt, completion_tokens = :completion,
-        estimated = :estimated or cast(:usd as numeric) is null,
-        cost_usd = coalesce(cast(:usd as numeric), l.reserved_usd), latency_seconds = :latency,
-        finish_reason = :finish, error_kind = :error, cache_hit = :hit, settled_at = clock_timestamp()
-    where l.id = :call and l.state = 'open'
+with ended as materialized (
+    select * from jsonb_to_recordset(cast(:rows as jsonb)) as s(id bigint, usd numeric, tokens bigint, prompt bigint,
+        completion bigint, estimated boolean, latency double precision, finish text, error text, hit boolean)
+), closed as (
+    update llm_call l set state = case when s.usd is null then 'unknown' else 'settled' end,
+        prompt_tokens = s.prompt, completion_tokens = s.completion, estimated = s.estimated or s.usd is null,
+        cost_usd = coalesce(s.usd, l.reserved_usd), latency_seconds = s.latency, finish_reason = s.finish,
+        error_kind = s.error, cache_hit = s.hit, settled_at = clock_timestamp()
+    from ended s
+    where l.id = s.id and l.state = 'open'
     returning l.id, l.campaign_id, l.reserved_tokens, l.reserved_usd, l.cost_usd,
-        coalesce(cast(:tokens as bigint), case when l.state = 'unknown' then l.reserved_tokens else 0 end) as tokens
+        coalesce(s.tokens, case when l.state = 'unknown' then l.reserved_tokens else 0 end) as tokens
+), sums as (
+    select campaign_id, sum(tokens) as tokens, sum(reserved_tokens) as tokens_back,
+        sum(greatest(tokens - reserved_tokens, 0)) as tokens_over, sum(cost_usd) as usd, sum(reserved_usd) as usd_back,
+        sum(greatest(cost_usd - reserved_usd, 0)) as usd_over
+    from closed group by campaign_id
 ), paid as (
     update campaign c set tokens_charged = c.tokens_charged + x.tokens,
-        tokens_reserved = c.tokens_reserved - x.reserved_tokens,
-        tokens_overrun = c.tokens_overrun + greatest(x.tokens - x.reserved_tokens, 0),
-        usd_charged = c.usd_charged + x.cost_usd, usd_reserved = c.usd_reserved - x.reserved_usd,
-        usd_overrun = c.usd_overrun + greatest(x.cost_usd - x.reserved_usd, 0)
-    from closed x where c.id = x.campaign_id
+        tokens_reserved = c.tokens_reserved - x.tokens_back, tokens_overrun = c.tokens_overrun + x.tokens_over,
+        usd_charged = c.usd_charged + x.usd, usd_reserved = c.usd_reserved - x.usd_back,
+        usd_overrun = c.usd_overrun + x.usd_over
+    from sums x where c.id = x.campaign_id
 ), booked as (
     insert into ledger_entry (llm_call_id, campaign_id, kind, tokens, usd)
     select id, campaign_id, 'charge', tokens, cost_usd from closed
@@ -96,30 +122,33 @@ with closed as (
 select id from closed
 """)
 
-# The caller has locked the campaigns.
+# The callers have locked the campaigns. What is given up is booked at its reservation, never at nothing.
 ABANDONED = text("""
-with doomed as materialized (
-    select l.id from llm_call l join attempt a on a.episode_id = l.episode_id and a.number = l.attempt
-    where l.campaign_id = any(cast(:ids as bigint[])) and l.state = 'open' and (a.outcome = 'lost'
-        or a.outcome <> 'running' and l.opened_at < now() - make_interval(secs => :orphan))
-    order by l.id for no key update of l
-), closed as (
+select l.id from llm_call l join attempt a on a.episode_id = l.episode_id and a.number = l.attempt
+where l.campaign_id = any(cast(:ids as bigint[])) and l.state = 'open' and (a.outcome = 'lost'
+    or a.outcome <> 'running' and l.opened_at < now() - make_interval(secs => :orphan))
+order by l.id for no key update of l
+""")
+LEFT_OPEN = text("""
+select id from llm_call where episode_id = :episode and attempt = :attempt and state = 'open'
+order by id for no key update
+""")
+GIVE_UP = text("""
+with closed as (
     update llm_call l set state = 'unknown', estimated = true, cost_usd = l.reserved_usd, error_kind = 'Abandoned',
         settled_at = clock_timestamp()
-    from doomed where l.id = doomed.id and l.state = 'open'
+    where l.id = any(cast(:calls as bigint[])) and l.state = 'open'
     returning l.id, l.campaign_id, l.reserved_tokens, l.reserved_usd
 ), booked as (
     insert into ledger_entry (llm_call_id, campaign_id, kind, tokens, usd)
     select c.id, c.campaign_id, k.kind, c.reserved_tokens, c.reserved_usd
     from closed c cross join (values ('charge'), ('release')) as k(kind)
 ), sums as (
-    select campaign_id, count(*) as calls, sum(reserved_tokens) as tokens, sum(reserved_usd) as usd
-    from closed group by campaign_id
+    select campaign_id, sum(reserved_tokens) as tokens, sum(reserved_usd) as usd from closed group by campaign_id
 )
 update campaign c set tokens_charged = c.tokens_charged + s.tokens, tokens_reserved = c.tokens_reserved - s.tokens,
     usd_charged = c.usd_charged + s.usd, usd_reserved = c.usd_reserved - s.usd
 from sums s where c.id = s.campaign_id
-returning s.calls
 """)
 
 TOTALS = text("""
@@ -167,29 +196,23 @@ def reserve_call(
         LeaseLost: the attempt is no longer this worker's.
         AttemptInterrupted: the campaign is paused or has ended.
     """
-    values = {
-        "campaign": claim.campaign_id,
-        "episode": claim.episode_id,
-        "attempt": claim.attempt,
-        "owner": claim.owner,
-        "turn": turn,
-        "try": try_,
-        "agent": agent,
-        "model": escape(model),
-        "role": role.value,
-        "tokens": tokens,
-        "usd": amount(usd),
-        "lease": float(lease_seconds),
-    }
-    # What stood in the way may be gone when it is looked at, released by another call: then try again.
-    for _ in range(RETRIES):
-        with atomic(conn):
-            conn.execute(LOCK_CAMPAIGN, values)
-            call = conn.execute(RESERVE, values).scalar_one_or_none()
-        if call is not None:
-            return CallId(call)
-        _raise_reason(conn, claim, tokens, amount(usd))
-    raise AttemptInterrupted(f"{claim.label}: the budget is contended; try again later")
+    request = Reserve(claim, turn, try_, agent, model, role, tokens, usd, lease_seconds)
+    with atomic(conn):
+        lock_campaign(conn, claim.campaign_id)
+        conn.execute(LOCK_EPISODE, {"episode": claim.episode_id})
+        (answer,) = reserve_all(conn, [request])
+    if isinstance(answer, TrinityError):
+        raise answer
+    return answer
+
+
+def reserve_all(conn: Connection, requests: Sequence[Reserve]) -> list[CallId | TrinityError]:
+    """Carry out reservations in an open transaction that holds the locks of their campaigns and episodes.
+
+    The errors are those of ``reserve_call``, returned in place of a call.
+    """
+    opened = _open(conn, requests)
+    return [opened[place] if place in opened else _alone(conn, request) for place, request in enumerate(requests)]
 
 
 def settle_call(conn: Connection, call_id: CallId, settlement: Settlement) -> bool:
@@ -197,22 +220,26 @@ def settle_call(conn: Connection, call_id: CallId, settlement: Settlement) -> bo
 
     Valid for a lost attempt too: money spent stays spent.
     """
-    usage = settlement.usage
-    values = {
-        "call": call_id,
-        "usd": None if settlement.cost is None else amount(settlement.cost),
-        "tokens": None if usage is None else usage.total,
-        "prompt": None if usage is None else usage.prompt_tokens,
-        "completion": None if usage is None else usage.completion_tokens,
-        "estimated": usage is not None and usage.estimated,
-        "latency": max(0.0, float(settlement.latency_seconds)),
-        "finish": None if settlement.finish_reason is None else escape(settlement.finish_reason),
-        "error": settlement.error_kind,
-        "hit": settlement.cache_hit,
-    }
     with atomic(conn):
-        conn.execute(LOCK_CAMPAIGN_OF, values)
-        return conn.execute(SETTLE, values).scalar_one_or_none() is not None
+        campaign = conn.execute(LOCK_CAMPAIGN_OF, {"call": call_id}).scalar_one_or_none()
+        return campaign is not None and settle_all(conn, [Settle(call_id, campaign, settlement)])[0]
+
+
+def settle_all(conn: Connection, ended: Sequence[Settle]) -> list[bool]:
+    """Carry out settlements in an open transaction that holds the locks of their campaigns."""
+    rows = json.dumps([_settlement(each) for each in ended])
+    settled = set(conn.execute(SETTLE, {"rows": rows}).scalars())
+    return [each.call_id in settled for each in ended]
+
+
+def lock_campaign(conn: Connection, campaign_id: CampaignId) -> None:
+    """Lock the campaign's row: the first lock of every transaction that moves its money."""
+    conn.execute(LOCK_CAMPAIGN, {"campaign": campaign_id})
+
+
+def book_open_calls(conn: Connection, claim: ClaimedEpisode) -> None:
+    """Charge the calls that an attempt leaves open at their reservations; the caller holds the campaign's row."""
+    _give_up(conn, list(conn.execute(LEFT_OPEN, {"episode": claim.episode_id, "attempt": claim.attempt}).scalars()))
 
 
 def book_abandoned(conn: Connection, campaigns: Sequence[CampaignId], orphan_seconds: float) -> int:
@@ -220,8 +247,9 @@ def book_abandoned(conn: Connection, campaigns: Sequence[CampaignId], orphan_sec
 
     The caller holds the campaigns' rows. Calls of attempts that ended otherwise follow after ``orphan_seconds``.
     """
-    values = {"ids": list(campaigns), "orphan": float(orphan_seconds)}
-    return sum(conn.execute(ABANDONED, values).scalars())
+    abandoned = list(conn.execute(ABANDONED, {"ids": list(campaigns), "orphan": float(orphan_seconds)}).scalars())
+    _give_up(conn, abandoned)
+    return len(abandoned)
 
 
 def totals(conn: Connection, campaign_id: CampaignId) -> list[CallTotals]:
@@ -240,22 +268,74 @@ def totals(conn: Connection, campaign_id: CampaignId) -> list[CallTotals]:
     ]
 
 
-def _raise_reason(conn: Connection, claim: ClaimedEpisode, tokens: int, usd: Decimal) -> None:
-    """Raise what forbids the call; return when nothing does any more."""
+def _give_up(conn: Connection, calls: Sequence[CallId]) -> None:
+    if calls:
+        conn.execute(GIVE_UP, {"calls": list(calls)})
+
+
+def _open(conn: Connection, requests: Sequence[Reserve]) -> dict[int, CallId]:
+    """Open the calls that fit, in order, and return them by their place in ``requests``."""
+    rows = json.dumps([_request(place, each) for place, each in enumerate(requests)])
+    return {row.place: CallId(row.id) for row in conn.execute(RESERVE, {"rows": rows})}
+
+
+def _request(place: int, each: Reserve) -> dict[str, Any]:
+    return {
+        "place": place,
+        "campaign": each.claim.campaign_id,
+        "episode": each.claim.episode_id,
+        "attempt": each.claim.attempt,
+        "owner": each.claim.owner,
+        "turn": each.turn,
+        "try": each.try_,
+        "agent": each.agent,
+        "model": escape(each.model),
+        "role": each.role.value,
+        "tokens": each.tokens,
+        "usd": str(amount(each.usd)),
+        "lease": each.lease_seconds,
+    }
+
+
+def _settlement(each: Settle) -> dict[str, Any]:
+    settlement, usage = each.settlement, each.settlement.usage
+    return {
+        "id": each.call_id,
+        "usd": None if settlement.cost is None else str(amount(settlement.cost)),
+        "tokens": None if usage is None else usage.total,
+        "prompt": None if usage is None else usage.prompt_tokens,
+        "completion": None if usage is None else usage.completion_tokens,
+        "estimated": usage is not None and usage.estimated,
+        "latency": max(0.0, float(settlement.latency_seconds)),
+        "finish": None if settlement.finish_reason is None else escape(settlement.finish_reason),
+        "error": settlement.error_kind,
+        "hit": settlement.cache_hit,
+    }
+
+
+def _alone(conn: Connection, request: Reserve) -> CallId | TrinityError:
+    """Ask again for one call: in the batch it may have stood behind others that did not fit either."""
+    if opened := _open(conn, [request]):
+        return opened[0]
+    return _refusal(conn, request)
+
+
+def _refusal(conn: Connection, request: Reserve) -> TrinityError:
+    claim, tokens, usd = request.claim, request.tokens, amount(request.usd)
     fence = {"episode": claim.episode_id, "attempt": claim.attempt, "owner": claim.owner}
     row = conn.execute(WHY_NOT, {"campaign": claim.campaign_id, **fence}).one()
     if not row.mine:
-        raise LeaseLost(claim.episode_id, claim.attempt)
+        return LeaseLost(claim.episode_id, claim.attempt)
     if row.state != "running":
-        raise AttemptInterrupted(f"{claim.label}: campaign {row.name} is {row.state}")
-    _raise_budget(row, tokens, usd)
-
-
-def _raise_budget(row: Row[Any], tokens: int, usd: Decimal) -> None:
+        return AttemptInterrupted(f"{claim.label}: campaign {row.name} is {row.state}")
+    if row.call_budget is not None and row.calls_started + 1 > row.call_budget:
+        return BudgetExhausted("calls", row.call_budget, row.calls_started, 0, 1)
     if row.token_budget is not None and row.tokens_charged + row.tokens_reserved + tokens > row.token_budget:
-        raise BudgetExhausted("tokens", row.token_budget, row.tokens_charged, row.tokens_reserved, tokens)
+        return BudgetExhausted("tokens", row.token_budget, row.tokens_charged, row.tokens_reserved, tokens)
     if row.usd_budget is not None and row.usd_charged + row.usd_reserved + usd > row.usd_budget:
-        raise BudgetExhausted("USD", row.usd_budget, row.usd_charged, row.usd_reserved, usd)
+        return BudgetExhausted("USD", row.usd_budget, row.usd_charged, row.usd_reserved, usd)
     limit = row.wall_clock_budget_seconds
     if limit is not None and row.seconds >= limit:
-        raise BudgetExhausted("wall clock seconds", Decimal(str(limit)), round(Decimal(row.seconds), 1), 0, 0)
+        return BudgetExhausted("wall clock seconds", Decimal(str(limit)), round(Decimal(row.seconds), 1), 0, 0)
+    # Time passed between the two looks; nothing else can have changed under the locks.
+    return AttemptInterrupted(f"{claim.label}: this call was made before")

@@ -17,7 +17,8 @@ from services.storage.records import CampaignRow, CurvePoint, EvaluationRow, Pro
 from services.storage.text_codec import unescape
 
 CAMPAIGN_ROWS = text("""
-select c.id, c.name, c.state, c.stop_reason, c.episode_budget, c.usd_charged, c.created_at,
+select c.id, c.name, c.state, c.stop_reason, c.episode_budget, c.calls_started, c.call_budget, c.weight, c.usd_charged,
+    c.created_at,
     (select max(number) from generation g where g.campaign_id = c.id) as generation,
     (select count(*) from generation g join episode e on e.generation_id = g.id and e.state = 'scored'
         where g.campaign_id = c.id) as scored
@@ -95,6 +96,9 @@ def campaign_rows(conn: Connection) -> list[CampaignRow]:
             row.generation,
             row.scored,
             row.episode_budget,
+            row.calls_started,
+            row.call_budget,
+            row.weight,
             row.usd_charged,
             row.created_at,
         )

@@ -51,6 +51,7 @@ class NewCampaign:
     versions: Mapping[str, str]
     budget: BudgetLimits
     max_attempts: int = 5
+    weight: float = 1.0
     forked_from: Fork | None = None
 
 
@@ -86,6 +87,7 @@ class CampaignRecord:
     forked_from: Fork | None
     budget: BudgetLimits
     max_attempts: int
+    weight: float
     spend: Spend
     running_seconds: float
     stop_reason: str | None
@@ -169,7 +171,7 @@ class CandidateScore:
 class ClaimedEpisode:
     """A lease on one attempt of an episode and everything a worker needs to run it.
 
-    ``owner`` together with ``attempt`` is the fence: every later write repeats both.
+    ``owner`` is unique to this claim. Together with ``attempt`` it is the fence: every later write repeats both.
     """
 
     episode_id: EpisodeId
@@ -281,6 +283,9 @@ class CampaignRow:
     generation: int | None
     episodes_scored: int
     episode_budget: int
+    calls_started: int
+    call_budget: int | None
+    weight: float
     usd_charged: Decimal
     created_at: datetime
 

@@ -39,7 +39,7 @@ POOL = """
 kind: simulated
 name: pair
 seed: 1
-latency: {mean_ms: 150, jitter_ms: 50}
+latency: {mean_ms: 300, jitter_ms: 100}
 models:
   - name: adder
     skills: {chain_sum: {worker: 0.9, thinker: 0.5, verifier: 0.9}}
@@ -166,6 +166,7 @@ def test_a_disturbed_campaign_ends_like_an_undisturbed_one(product: Product, enc
     assert repeated, "the kills were to hit attempts in flight"
     assert {row.outcome for row in repeated} <= {AttemptOutcome.LOST, AttemptOutcome.RETURNED}
     assert all(row.outcome is AttemptOutcome.DONE for row in totals(product, calm))
+    product.run("db", "audit")
 
 
 def test_flower_shows_workers_queues_and_labelled_tasks(product: Product, calm: str) -> None:

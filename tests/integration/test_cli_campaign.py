@@ -132,6 +132,38 @@ def test_a_campaign_is_planned_and_validated_without_services(bare_cli: CommandL
     assert not (bare_cli.folder / "var").exists(), "planning wrote something"
 
 
+@pytest.mark.parametrize(
+    ("calls", "fit", "said"),
+    [
+        ("null", "fits", None),
+        ("10000", "fits", None),
+        ("90", "may stop", "the limit of model calls is below the largest figure: the campaign may stop there"),
+        ("5", "will stop", "the limit of model calls is below the expected figure: the campaign will stop there"),
+    ],
+)
+def test_a_plan_holds_calls_against_their_limit(bare_cli: CommandLine, calls: str, fit: str, said: str | None) -> None:
+    file = bare_cli.campaign(CAMPAIGN.replace("budget: {usd: 10}", f"budget: {{usd: 10, calls: {calls}}}"))
+    planned = json.loads(bare_cli("campaign", "plan", file, "--json").out)
+    assert planned["plan"]["expected_calls"] < 90 < planned["plan"]["largest_calls"]
+    assert planned["fit"] == {"episodes": "fits", "model calls": fit, "tokens": "fits", "cost": "fits", "time": "fits"}
+    assert (planned["weight"], planned["max_failure_share"]) == (1.0, 0.5)
+    printed = bare_cli("campaign", "plan", file).out
+    assert (said or "") in printed
+    assert ("below the" in printed) == (said is not None)
+
+
+def test_calls_and_weight_are_stored_listed_and_shown(cli: CommandLine) -> None:
+    text = CAMPAIGN.replace("budget: {usd: 10}", "budget: {usd: 10, calls: 500}\nweight: 0.5\nmax_failure_share: 0.25")
+    assert cli("campaign", "submit", cli.campaign(text)).code == 0
+    (row,) = json.loads(cli("campaign", "list", "--json").out)
+    assert (row["weight"], row["calls_started"], row["call_budget"]) == (0.5, 0, 500)
+    shown = json.loads(cli("campaign", "show", "small", "--json").out)["campaign"]
+    assert (shown["weight"], shown["budget"]["calls"], shown["spend"]["calls_started"]) == (0.5, 500, 0)
+    text = cli("campaign", "show", "small").out
+    assert "weight 0.5; at most 5 attempts of an episode; pauses itself above 25% failed attempts" in text
+    assert "calls" in text
+
+
 def test_known_hidden_sizes_are_the_catalogue_s() -> None:
     catalogue = pytest.importorskip("services.encoder.catalogue")
     assert submission.HIDDEN_SIZES[catalogue.BUNDLED] == catalogue.hidden_size(catalogue.BUNDLED)

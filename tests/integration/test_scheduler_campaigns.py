@@ -3,58 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 
-from scheduler.loop import Pace, Scheduler
 from services.core.campaign import BudgetLimits
 from services.core.ids import CampaignId
 from services.core.ledger.plan import plan_of
 from services.core.states import CampaignState, EpisodeState, GenerationKind
 from services.queue.app import make_app
-from services.queue.publish import Publisher, queue_lengths
+from services.queue.publish import queue_lengths
 from services.storage import campaign_states, campaigns, coordinators, events, generations
 from services.storage.engine import Database
-from services.storage.records import CampaignRecord, Fork
-from services.telemetry import logs
+from services.storage.records import Fork
 from tests.support.campaigns import small_campaign, submit
 from tests.support.player import Player
+from tests.support.scheduling import scheduling, wait_for_state
 from tests.support.waiting import wait_for
-
-PACE = Pace(poll_seconds=0.05, republish_seconds=60.0, window=64)
-
-
-@contextmanager
-def scheduling(database_url: str, broker_url: str) -> Iterator[Scheduler]:
-    database = Database(database_url, application_name="scheduler under test")
-    scheduler = Scheduler(database, Publisher(make_app(broker_url)), PACE, logs.logger("test"))
-    thread = threading.Thread(target=scheduler.run, daemon=True)
-    thread.start()
-    try:
-        yield scheduler
-    finally:
-        scheduler.stop.set()
-        thread.join(timeout=10)
-        assert not thread.is_alive()
-        scheduler.publisher.close()
-        database.close()
-
-
-def record(database: Database, campaign_id: CampaignId) -> CampaignRecord:
-    with database.transaction() as conn:
-        return campaigns.by_id(conn, campaign_id)
-
-
-def wait_for_state(database: Database, campaign_id: CampaignId, state: CampaignState) -> CampaignRecord:
-    wait_for(
-        lambda: record(database, campaign_id).state is state, seconds=30, what=f"campaign {campaign_id} to be {state}"
-    )
-    return record(database, campaign_id)
 
 
 def checkpoints(database: Database, campaign_id: CampaignId) -> list[tuple[bytes, float, str, bytes | None]]:
@@ -144,14 +111,14 @@ def test_a_failed_episode_pauses_its_campaign_and_resuming_repeats_it(
         wait_for_state(database, campaign_id, CampaignState.COMPLETED)
 
 
-def test_a_campaign_out_of_episodes_pauses_and_goes_on_after_more_are_granted(
+def test_a_campaign_out_of_episodes_stops_and_goes_on_after_more_are_granted(
     database: Database, database_url: str, broker_url: str
 ) -> None:
     campaign_id = submit(database, small_campaign(budget=BudgetLimits(episodes=20)))
     with scheduling(database_url, broker_url), Player(database) as player:
-        paused = wait_for_state(database, campaign_id, CampaignState.PAUSED)
-        assert paused.stop_reason is not None
-        assert paused.stop_reason.startswith("budget_exhausted")
+        stopped = wait_for_state(database, campaign_id, CampaignState.BUDGET_EXHAUSTED)
+        assert stopped.stop_reason is not None
+        assert stopped.stop_reason.startswith("budget of ")
         assert player.played == 14, "only whole generations run"
         with database.transaction() as conn:
             campaigns.add_budget(conn, campaign_id, episodes=100)

@@ -103,7 +103,7 @@ class History:
         if self.claims:
             dead = self.random.choice(self.claims[-RECENT:])
             with self.made.database.statement() as other:
-                leases.heartbeat(other, [(dead.episode_id, dead.attempt)], "w", -1)
+                leases.heartbeat(other, [dead], -1)
             leases.expire(conn, epoch=self.made.epoch, orphan_seconds=0)
 
     def pause_and_resume(self, conn: Connection) -> None:

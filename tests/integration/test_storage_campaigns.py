@@ -129,6 +129,51 @@ def test_resuming_gives_failed_episodes_new_attempts(database: Database) -> None
         assert episodes.record_failure(conn, again, "E", "", retry=True) is EpisodeState.FAILED
 
 
+def test_resuming_counts_the_attempts_of_an_outage_anew(database: Database) -> None:
+    made = scene(database, max_attempts=2)
+    with database.transaction() as conn:
+        for place in (0, 1):
+            claim = made.claim(place)
+            episodes.record_failure(conn, claim, "E", "", retry=True, backoff_seconds=3600)
+        campaign_states.pause(conn, made.campaign, "outage")
+        campaign_states.resume(conn, made.campaign)
+    for _ in range(2):
+        again = made.claim(0)
+        with database.transaction() as conn:
+            state = episodes.record_failure(conn, again, "E", "", retry=True, backoff_seconds=0)
+    assert (again.attempt, state) == (3, EpisodeState.FAILED)
+
+
+def test_a_used_up_budget_is_a_state_of_its_own(database: Database) -> None:
+    made = scene(database)
+    error = BudgetExhausted("calls", 5, 5, 0, 1)
+    with database.transaction() as conn:
+        assert campaign_states.exhaust(conn, made.campaign, error)
+        assert not campaign_states.exhaust(conn, made.campaign, error)
+        stopped = campaigns.by_id(conn, made.campaign)
+        assert (stopped.state, stopped.stop_reason) == (CampaignState.BUDGET_EXHAUSTED, str(error))
+        assert campaign_states.resume(conn, made.campaign)
+        campaign_states.pause(conn, made.campaign, "by hand")
+        assert not campaign_states.exhaust(conn, made.campaign, error), "somebody stopped it already"
+        campaign_states.cancel(conn, made.campaign, "enough")
+        assert not campaign_states.exhaust(conn, made.campaign, error), "it has ended"
+        told = [event for event in events.history(conn, made.campaign) if event.type is EventType.BUDGET_EXHAUSTED]
+    assert [event.payload["scope"] for event in told] == ["calls"]
+
+
+def test_a_weight_can_be_changed_while_it_matters(database: Database) -> None:
+    made = scene(database)
+    with database.transaction() as conn:
+        campaigns.set_weight(conn, made.campaign, 2.5)
+        assert campaigns.by_id(conn, made.campaign).weight == 2.5
+        for wrong in (0.0, -1.0, float("nan"), float("inf")):
+            with pytest.raises(SpecError, match="above 0"):
+                campaigns.set_weight(conn, made.campaign, wrong)
+        campaign_states.cancel(conn, made.campaign, "enough")
+        with pytest.raises(IllegalTransition, match="has ended"):
+            campaigns.set_weight(conn, made.campaign, 1.0)
+
+
 def test_pauses_do_not_count_as_running_time(database: Database) -> None:
     made = scene(database)
     with database.transaction() as conn:
@@ -141,7 +186,9 @@ def test_pauses_do_not_count_as_running_time(database: Database) -> None:
 def test_a_budget_can_be_raised(database: Database) -> None:
     made = scene(database)
     with database.transaction() as conn:
-        campaigns.add_budget(conn, made.campaign, episodes=5, tokens=7, usd=Decimal("0.5"), wall_clock_seconds=9)
+        campaigns.add_budget(
+            conn, made.campaign, episodes=5, calls=3, tokens=7, usd=Decimal("0.5"), wall_clock_seconds=9
+        )
         budget = campaigns.by_id(conn, made.campaign).budget
         assert (budget.episodes, budget.tokens, budget.usd) == (100_005, 1_000_007, Decimal("100.5"))
         assert budget.wall_clock_seconds is None

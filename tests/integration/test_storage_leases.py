@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -41,9 +42,9 @@ def test_a_heartbeat_extends_what_is_owned_and_reports_the_rest_by_silence(datab
     mine, lost, foreign = made.claim(0), made.claim(1), made.claim(2, owner="other")
     with database.statement() as conn:
         episodes.give_back(conn, lost)
-        pairs = [(claim.episode_id, claim.attempt) for claim in (mine, lost, foreign)]
-        assert leases.heartbeat(conn, [*pairs, (mine.episode_id, 7)], "w1", 3600) == {(mine.episode_id, 1)}
-        assert leases.heartbeat(conn, [], "w1", 3600) == set()
+        stale = [replace(mine, attempt=7), lost, replace(foreign, owner="w1")]
+        assert leases.heartbeat(conn, [mine, *stale], 3600) == {(mine.episode_id, 1)}
+        assert leases.heartbeat(conn, [], 3600) == set()
     with database.transaction() as conn:
         (row,) = query(
             conn, f"select lease_expires_at > now() + '59 minutes' from episode where id = {mine.episode_id}"
@@ -57,7 +58,7 @@ def test_a_paused_campaign_keeps_its_leases_but_stops_its_episodes(database: Dat
     with database.transaction() as conn:
         campaign_states.pause(conn, made.campaign, "a test")
     with database.statement() as conn:
-        assert leases.heartbeat(conn, [(claim.episode_id, 1)], "w1", 60) == set()
+        assert leases.heartbeat(conn, [claim], 60) == set()
     assert expire(database, made.epoch) == 0
     with database.statement() as conn:
         assert episodes.give_back(conn, claim)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -52,7 +51,9 @@ def seq_scans(plan: Any) -> Iterator[str]:
 
 BIG = {"episode", "attempt", "llm_call", "ledger_entry", "event"}
 FENCE: dict[str, Any] = {"id": 5, "attempt": 1, "owner": "w"}
-CALL: dict[str, Any] = {
+CLAIM = {"id": 5, "token": "w#1", "worker": "w", "lease": 60.0}
+CALL = {
+    "place": 0,
     "campaign": 1,
     "episode": 5,
     "attempt": 1,
@@ -63,40 +64,54 @@ CALL: dict[str, Any] = {
     "model": "m",
     "role": "worker",
     "tokens": 1,
-    "usd": Decimal(1),
+    "usd": "1",
     "lease": 60.0,
 }
-SETTLED: dict[str, Any] = {
-    "call": 5,
-    "usd": Decimal(1),
+SETTLED = {
+    "id": 5,
+    "usd": "1",
     "tokens": 1,
     "prompt": 1,
     "completion": 0,
     "estimated": False,
     "latency": 1.0,
-    "finish": "stop",
-    "error": None,
     "hit": False,
 }
-SCORED = {**FENCE, "reward": 1.0, "termination": "accepted", "count": 0, "turns": "[]", "channel": "trinity"}
+SCORED = {"id": 5, "attempt": 1, "owner": "w", "reward": 1.0, "termination": "accepted", "count": 0, "turns": []}
+BEATEN = {"ids": [5, 6], "attempts": [1, 1], "owners": ["w", "w"], "lease": 60.0}
 FAILED = {**FENCE, "retry": True, "backoff": 1.0, "kind": "E", "detail": "", "channel": "trinity"}
+
+
+def rows(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the one parameter of a batch of two."""
+    return {"rows": json.dumps([row, row])}
 
 
 @pytest.mark.parametrize(
     ("statement", "values"),
     [
-        pytest.param(episodes.CLAIM, {"id": 5, "owner": "w", "lease": 60.0}, id="claim"),
-        pytest.param(episodes.SCORE, SCORED, id="score"),
+        pytest.param(episodes.CLAIM, rows(CLAIM), id="claim"),
+        pytest.param(episodes.SCORE, rows(SCORED), id="score"),
+        pytest.param(
+            episodes.NOTIFY_FINISHED, {"generations": [1], "campaigns": [1], "channel": "trinity"}, id="notify"
+        ),
         pytest.param(episodes.FAIL, FAILED, id="fail"),
         pytest.param(episodes.GIVE_BACK, FENCE, id="give back"),
-        pytest.param(leases.HEARTBEAT, {"ids": [5, 6], "attempts": [1, 1], "owner": "w", "lease": 60.0}, id="beat"),
+        pytest.param(leases.HEARTBEAT, BEATEN, id="beat"),
         pytest.param(leases.AFFECTED, {"orphan": 60.0}, id="sweep"),
-        pytest.param(ledger.RESERVE, CALL, id="reserve"),
-        pytest.param(ledger.SETTLE, SETTLED, id="settle"),
+        pytest.param(ledger.RESERVE, rows(CALL), id="reserve"),
+        pytest.param(ledger.SETTLE, rows(SETTLED), id="settle"),
+        pytest.param(ledger.LEFT_OPEN, {"episode": 5, "attempt": 1}, id="left open"),
+        pytest.param(ledger.GIVE_UP, {"calls": [5, 6]}, id="give up"),
         pytest.param(ledger.ABANDONED, {"ids": [1], "orphan": 60.0}, id="abandoned"),
-        pytest.param(outbox.PENDING, {"window": 48, "republish": 60.0}, id="outbox"),
-        pytest.param(outbox.MARK, {"ids": [5, 6], "attempts": [0, 0]}, id="mark"),
+        pytest.param(outbox.WAITING, {"window": 48, "republish": 60.0}, id="outbox"),
+        pytest.param(
+            outbox.LOCK, {"campaigns": [1], "counts": [48], "window": 48, "republish": 60.0}, id="lock what is sent"
+        ),
+        pytest.param(outbox.MARK, {"ids": [5, 6]}, id="mark"),
+        pytest.param(outbox.PUT_BACK, {"ids": [5, 6], "attempts": [0, 0]}, id="put back"),
         pytest.param(events.UNPROCESSED, {"limit": 500}, id="events"),
+        pytest.param(events.DUE, {"limit": 500}, id="due"),
     ],
 )
 def test_hot_statements_use_indexes(grown: Scene, statement: TextClause, values: dict[str, Any]) -> None:

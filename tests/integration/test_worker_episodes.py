@@ -4,34 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scheduler.generation import advance
-from scheduler.searches import Searches
-from services.core.campaign import BudgetLimits, EncoderSpec, ModelSpec, ProtocolSpec
-from services.core.ids import CampaignId, EpisodeId
+from services.core.campaign import BudgetLimits, Campaign, EncoderSpec, ModelSpec, ProtocolSpec
+from services.core.ids import EpisodeId
 from services.core.protocol.roles import Role
 from services.core.states import CampaignState
 from services.encoder.coordinator import EncoderService
-from services.pool.retry import RetryPolicy
+from services.pool.litellm_client import LitellmPool
 from services.queue.app import make_app
 from services.queue.names import EPISODE_TASK
-from services.storage import campaign_states, campaigns, leadership
+from services.storage import campaign_states
 from services.storage.engine import Database
-from services.storage.records import CampaignRecord
 from services.telemetry import logs
-from tests.support.campaigns import PRICE, small_campaign, submit
+from tests.support.campaigns import PRICE, small_campaign
 from tests.support.provider import ScriptedProvider, error, reply
 from tests.support.tiny_qwen3 import build_tiny_qwen3
-from worker.episode import run
-from worker.leases import HeldLeases
-from worker.runtime import Runtime
+from tests.support.worker import Bench, bench_of
 from worker.tasks import register
+
+pytestmark = pytest.mark.usefixtures("ends_clean")
 
 ANSWER = "<idea>counted</idea><answer>1</answer>"
 
@@ -41,51 +38,25 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_qwen3(tmp_path_factory.mktemp("encoder") / "tiny")
 
 
-@dataclass
-class Bench:
-    """A worker's runtime and one campaign with an open generation."""
-
-    runtime: Runtime
-    database: Database
-    campaign_id: CampaignId
-    episodes: list[EpisodeId]
-
-    def run(self, place: int = 0) -> None:
-        run(self.runtime, self.episodes[place])
-
-    def query(self, statement: str) -> list[tuple[Any, ...]]:
-        with self.database.transaction() as conn:
-            return [tuple(row) for row in conn.exec_driver_sql(statement).all()]
-
-    def episode(self, place: int = 0) -> tuple[Any, ...]:
-        statement = f"SELECT state, reward, attempt, failure_kind FROM episode WHERE id = {self.episodes[place]}"
-        return self.query(statement)[0]
-
-    def campaign(self) -> CampaignRecord:
-        with self.database.transaction() as conn:
-            return campaigns.by_id(conn, self.campaign_id)
-
-
 Opener = Callable[..., Any]
 
 
 @pytest.fixture
 def bench(database: Database, encoder: Path, tmp_path: Path) -> Opener:
     @contextmanager
-    def opened(provider: ScriptedProvider, **changes: Any) -> Iterator[Bench]:
-        pool = tuple(ModelSpec(name, f"openai/{name}", PRICE, base_url=provider.url) for name in ("ada", "bob"))
+    def opened(
+        provider: ScriptedProvider, before_call: Callable[[], object] = lambda: None, **changes: Any
+    ) -> Iterator[Bench]:
+        models = tuple(ModelSpec(name, f"openai/{name}", PRICE, base_url=provider.url) for name in ("ada", "bob"))
         protocol = ProtocolSpec(roles=(Role.WORKER,), max_turns=1, max_output_tokens=64)
-        campaign = small_campaign(pool=pool, encoder=EncoderSpec(str(encoder)), hidden_size=32, protocol=protocol)
-        campaign_id = submit(database, replace(campaign, **changes))
-        with database.transaction() as conn:
-            advance(conn, leadership.take_office(conn), campaign_id, Searches())
-        log = logs.logger("test")
-        with EncoderService(tmp_path) as encoders:
-            held = HeldLeases(database, "worker", 60.0, 15.0, log)
-            runtime = Runtime(database, "worker", encoders, held, 60.0, lambda url: url, log)
-            runtime.retries = RetryPolicy(tries=2, base_seconds=0.01, cap_seconds=0.01)
-            rows = Bench(runtime, database, campaign_id, [])
-            rows.episodes = [EpisodeId(row[0]) for row in rows.query("SELECT id FROM episode ORDER BY id")]
+        campaign = small_campaign(pool=models, encoder=EncoderSpec(str(encoder)), hidden_size=32, protocol=protocol)
+
+        def make_pool(campaign: Campaign) -> LitellmPool:
+            before_call()
+            return LitellmPool(campaign.pool)
+
+        changed = replace(campaign, **changes)
+        with EncoderService(tmp_path) as encoders, bench_of(database, changed, encoders, make_pool) as rows:
             yield rows
 
     return opened
@@ -155,22 +126,19 @@ def test_a_call_that_does_not_fit_the_budget_is_not_made(bench: Opener) -> None:
         assert provider.requests == []
         assert at.episode()[:2] == ("pending", None)
         campaign = at.campaign()
-        assert campaign.state is CampaignState.PAUSED
+        assert campaign.state is CampaignState.BUDGET_EXHAUSTED
         assert campaign.stop_reason is not None
-        assert campaign.stop_reason.startswith("budget_exhausted")
+        assert campaign.stop_reason.startswith("budget of USD exhausted")
         assert at.query("SELECT count(*) FROM event WHERE type = 'budget.exhausted'") == [(1,)]
 
 
-def test_a_paused_campaign_gets_its_episode_back(bench: Opener) -> None:
-    with ScriptedProvider(reply(ANSWER)) as provider, bench(provider) as at:
-        real = at.runtime.pool
+def test_a_paused_campaign_gets_its_episode_back(bench: Opener, database: Database) -> None:
+    def pause() -> None:
+        with database.transaction() as conn:
+            (campaign_id,) = conn.exec_driver_sql("SELECT id FROM campaign").scalars()
+            campaign_states.pause(conn, campaign_id, "by hand")
 
-        def pausing(claim: Any) -> Any:
-            with at.database.transaction() as conn:
-                campaign_states.pause(conn, at.campaign_id, "by hand")
-            return real(claim)
-
-        at.runtime.pool = pausing
+    with ScriptedProvider(reply(ANSWER)) as provider, bench(provider, pause) as at:
         at.run()
         assert provider.requests == []
         assert at.episode()[:2] == ("pending", None)
@@ -184,16 +152,12 @@ def test_a_stopping_worker_takes_nothing_and_hands_back_what_it_has(bench: Opene
         assert at.episode()[:3] == ("pending", None, 0)
 
 
-def test_a_lost_lease_is_not_counted(bench: Opener) -> None:
-    with ScriptedProvider(reply(ANSWER)) as provider, bench(provider) as at:
-        real = at.runtime.pool
+def test_a_lost_lease_is_not_counted(bench: Opener, database: Database) -> None:
+    def lose() -> None:
+        with database.transaction() as conn:
+            conn.exec_driver_sql("UPDATE episode SET lease_owner = 'another' WHERE state = 'running'")
 
-        def losing(claim: Any) -> Any:
-            with at.database.transaction() as conn:
-                conn.exec_driver_sql("UPDATE episode SET lease_owner = 'another' WHERE state = 'running'")
-            return real(claim)
-
-        at.runtime.pool = losing
+    with ScriptedProvider(reply(ANSWER)) as provider, bench(provider, lose) as at:
         at.run()
         assert provider.requests == [], "no call starts for an attempt that is lost"
         assert at.episode()[:2] == ("running", None)

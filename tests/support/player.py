@@ -9,13 +9,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from services.core.errors import LeaseLost
+from services.core.ids import EpisodeId
 from services.core.seeds import derive
 from services.core.states import CandidateKind
-from services.storage import episodes, outbox
+from services.storage import episodes
 from services.storage.engine import Database
 from services.storage.records import ClaimedEpisode
+from tests.support.storage import query
 
-OWNER = "player"
+DUE = """
+select e.id from episode e join campaign c on c.id = e.campaign_id
+where c.state = 'running' and e.state in ('pending', 'queued') and e.available_at <= now() order by e.id
+"""
 
 
 def reward_of(database: Database, claim: ClaimedEpisode) -> float:
@@ -37,7 +42,7 @@ def always_plays(claim: ClaimedEpisode) -> bool:
 
 @dataclass
 class Player:
-    """A thread that plays whatever the outbox or the broker would hand out, until stopped.
+    """A thread that plays whatever the outbox has or the broker would hand out, until stopped.
 
     Attributes:
         plays: called with each claim before it is scored; False leaves the claim alone (its worker "died"), an
@@ -48,6 +53,7 @@ class Player:
     plays: Callable[[ClaimedEpisode], bool] = always_plays
     lease_seconds: float = 60.0
     played: int = 0
+    _claims: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -64,12 +70,13 @@ class Player:
     def _run(self) -> None:
         while not self._stop.wait(0.01):
             with self.database.transaction() as conn:
-                due = outbox.pending(conn, window=1000, republish_seconds=0.0)
-            for row in due:
+                due = query(conn, DUE)
+            for (episode_id,) in due:
                 if self._stop.is_set():
                     return
+                self._claims += 1
                 with self.database.statement() as conn:
-                    claim = episodes.claim(conn, row.episode_id, OWNER, self.lease_seconds)
+                    claim = episodes.claim(conn, EpisodeId(episode_id), f"player#{self._claims}", self.lease_seconds)
                 if claim is not None:
                     self._play(claim)
 

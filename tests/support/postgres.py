@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -91,3 +92,16 @@ def database(database_url: str) -> Iterator[Database]:
     made = Database(database_url, application_name="trinity-test", pool_size=8)
     yield made
     made.close()
+
+
+@contextmanager
+def outage(url: str) -> Iterator[None]:
+    """Cut every connection to a database and let none in until the end of the block; its server runs on."""
+    name = make_url(url).database
+    server = in_database(url, "postgres")
+    execute(server, f"alter database {name} with allow_connections false")
+    try:
+        execute(server, f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'")
+        yield
+    finally:
+        execute(server, f"alter database {name} with allow_connections true")

@@ -13,7 +13,7 @@ from services.core.errors import SpecError
 FIELDS: dict[str, Any] = {
     "name": "a",
     "search": {"generations": 3, "sigma0": 0.1},
-    "pool": [{"name": "x"}, {"name": "y"}],
+    "pool": [{"name": "x", "input_per_million": "1"}, {"name": "y"}],
     "budget": {"usd": None},
 }
 
@@ -26,6 +26,8 @@ FIELDS: dict[str, Any] = {
         ("pool.1.name=z=1", ("pool", 1, "name"), "z=1"),
         ("budget.usd=null", ("budget", "usd"), None),
         ('budget.usd="2.5"', ("budget", "usd"), "2.5"),
+        ("budget.usd=2.50", ("budget", "usd"), "2.50"),
+        ("pool.0.input_per_million=3", ("pool", 0, "input_per_million"), "3"),
     ],
 )
 def test_one_field_is_set_and_nothing_else(change: str, path: tuple[Any, ...], value: object) -> None:

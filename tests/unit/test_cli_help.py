@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from services.cli import documentation, main
+from services.config.settings import Settings
 from services.core.errors import TrinityError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,11 +45,21 @@ def test_the_documented_commands_are_those_of_the_program() -> None:
     assert written == documentation.markdown(), "run `python -m services.cli.documentation > docs/commands.md`"
 
 
+def test_the_documented_times_are_the_settings() -> None:
+    rows = [line for line in (ROOT / "docs" / "operations.md").read_text().splitlines() if "`TRINITY_" in line]
+    times = [row.strip("| ").split(" | ") for row in rows if row.startswith("|")]
+    documented = {name.strip("`"): float(seconds.split()[0].rstrip(";")) for _, seconds, name in times}
+    settings = Settings()
+    wanted = {name for name in Settings.model_fields if name.endswith("_seconds")}
+    assert documented == {f"TRINITY_{name.upper()}": getattr(settings, name) for name in wanted}
+
+
 def test_every_command_is_documented_with_a_sentence() -> None:
     page = documentation.markdown()
     for name in ("quickstart", "up", "down", "doctor", "worker", "scheduler", "flower", "db check", "pool serve"):
         assert f"## manage.py {name}\n" in page
-    for verb in ("validate", "plan", "submit", "list", "show", "watch", "pause", "resume", "cancel", "fork", "export"):
+    for verb in ("validate", "plan", "submit", "list", "show", "watch", "pause", "resume", "cancel", "budget", "weight",
+                 "fork", "export", "report"):  # fmt: skip
         assert f"## manage.py campaign {verb}\n" in page
 
 

@@ -12,7 +12,9 @@ import pytest
 from rich.console import Console
 
 from services.cli import watching
+from services.cli.advice import what_now
 from services.core.campaign import BudgetLimits
+from services.core.errors import BudgetExhausted
 from services.core.ids import CampaignId
 from services.core.protocol.roles import Role
 from services.core.states import CampaignState, EpisodeState, GenerationKind, GenerationState
@@ -34,8 +36,9 @@ def record(**changes: object) -> CampaignRecord:
         dimension=20,
         versions={},
         forked_from=None,
-        budget=BudgetLimits(episodes=100, usd=Decimal(2)),
+        budget=BudgetLimits(episodes=100, calls=40, usd=Decimal(2)),
         max_attempts=5,
+        weight=1.5,
         spend=spend,
         running_seconds=65.0,
         stop_reason=None,
@@ -75,7 +78,7 @@ def test_the_page_shows_progress_choices_spend_and_queues() -> None:
     text = drawn(view())
     for part in ("small  running", "generation 1 (2 of 2)", "6 scored, 2 running, 4 pending", "mean 0.500, best 0.750",
                  "ada 75%  bob 25%", "worker 100%", "$0.25 of $2.00, 3,000 tokens", "episodes 3  validation 0",
-                 "1 min 5 s"):  # fmt: skip
+                 "20 of 40; weight 1.5", "1 min 5 s"):  # fmt: skip
         assert part in text
 
 
@@ -100,13 +103,44 @@ def test_lines_follow_generations_and_states_at_once_and_the_rest_seldom(capsys:
     for _ in range(3):
         lines.draw(running)
         running.progress = replace(running.progress, episodes={EpisodeState.SCORED: 7})
-    lines.draw(view(record(state=CampaignState.PAUSED, stop_reason="lunch")))
-    printed = capsys.readouterr().out.splitlines()
+    for _ in range(2):
+        lines.draw(view(record(state=CampaignState.PAUSED, stop_reason="lunch")))
+    captured = capsys.readouterr()
+    printed = captured.out.splitlines()
     assert len(printed) == 2
+    assert captured.err == "cure the reason, then `manage.py campaign resume small`\n"
     assert printed[0].startswith(
         "small: running | generation 1 (2 of 2) 6/12 episodes | fitness 0.500, validation 0.250"
     )
     assert printed[1].startswith("small: paused (lunch)")
+
+
+@pytest.mark.parametrize(
+    ("scope", "option"),
+    [
+        ("episodes", "--add-episodes N"),
+        ("calls", "--add-calls N"),
+        ("tokens", "--add-tokens N"),
+        ("USD", "--add-usd AMOUNT"),
+        ("wall clock seconds", "--add-hours N"),
+        ("something new", "--add-... N"),
+    ],
+)
+def test_a_used_up_budget_names_the_option_that_raises_it(scope: str, option: str) -> None:
+    reason = str(BudgetExhausted(scope, 1, 1, 0, 1))
+    stopped = record(state=CampaignState.BUDGET_EXHAUSTED, stop_reason=reason)
+    assert what_now(stopped) == f"`manage.py campaign budget small {option} --resume` raises the limit and goes on"
+    assert option in " ".join(drawn(view(stopped)).split())
+
+
+def test_every_state_says_what_can_be_done_about_it() -> None:
+    assert what_now(record()) is None
+    assert what_now(record(state=CampaignState.COMPLETED, stop_reason="all generations closed")) is None
+    paused = what_now(record(state=CampaignState.PAUSED, stop_reason="lunch"))
+    assert paused == "cure the reason, then `manage.py campaign resume small`"
+    for state in (CampaignState.FAILED, CampaignState.CANCELLED):
+        assert "`manage.py campaign fork small --name NEW`" in (what_now(record(state=state)) or "")
+    assert "manage.py up" in (what_now(record(state=CampaignState.SUBMITTED)) or "")
 
 
 def test_bars_and_sparklines() -> None:

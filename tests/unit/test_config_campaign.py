@@ -94,6 +94,13 @@ def test_hours_become_seconds_and_large_numbers_may_have_exponents() -> None:
     )
 
 
+def test_control_has_defaults_and_can_be_set() -> None:
+    plain = resolved(SMALL)
+    assert (plain.weight, plain.max_failure_share, plain.budget.calls) == (1.0, 0.5, None)
+    chosen = resolved(SMALL + "weight: 3\nmax_failure_share: 1\nbudget: {calls: 1e4}\n")
+    assert (chosen.weight, chosen.max_failure_share, chosen.budget.calls) == (3.0, 1.0, 10_000)
+
+
 def test_roles_are_kept_in_the_heads_order() -> None:
     assert resolved(SMALL + "protocol: {roles: [verifier, worker]}\n").protocol.roles == (Role.WORKER, Role.VERIFIER)
 
@@ -141,6 +148,13 @@ def test_problem_sources_become_records() -> None:
         ("search:", "evaluation: {problems: 11}\nsearch:", "evaluation.problems (f.yaml:16)", "10 problems"),
         ("search:", "validation: {problems: 9}\nsearch:", "validation.problems (f.yaml:16)", "8 problems"),
         ("search:", "budget: {episodes: 111}\nsearch:", "budget.episodes", "at least 112 for one generation"),
+        ("search:", "budget: {calls: 0}\nsearch:", "budget.calls (f.yaml:16)", "at least 1"),
+        ("search:", "budget: {calls: 1.5}\nsearch:", "budget.calls (f.yaml:16)", "a whole number"),
+        ("search:", "weight: 0\nsearch:", "weight (f.yaml:16)", "got 0, wanted a number above 0"),
+        ("search:", "weight: heavy\nsearch:", "weight (f.yaml:16)", "a number"),
+        ("search:", "weight: true\nsearch:", "weight (f.yaml:16)", "a number"),
+        ("search:", "max_failure_share: 1.1\nsearch:", "max_failure_share (f.yaml:16)", "at most 1"),
+        ("search:", "max_failure_share: -0.1\nsearch:", "max_failure_share (f.yaml:16)", "at least 0"),
         ("search:", "encoder: 3\nsearch:", "encoder (f.yaml:16)", "a mapping"),
         (
             "search:",

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.config import campaign as campaigns
 from services.config.document import from_json, problems_from_json, sha256, to_json
+from services.config.sections import RESERVED_OPTIONS
 from services.core.campaign import (
     BudgetLimits,
     Campaign,
@@ -44,21 +46,24 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=6,
 )
+NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._@+:/-]{0,20}", fullmatch=True)
 MODELS = st.builds(
     ModelSpec,
-    name=TEXT,
-    litellm_model=TEXT,
+    name=NAMES,
+    litellm_model=NAMES,
     price=st.builds(Price, MONEY, MONEY),
-    base_url=st.none() | TEXT,
-    api_key_env=st.none() | TEXT,
-    options=st.dictionaries(TEXT, JSON, max_size=3),
+    base_url=st.sampled_from([None, "local:pair", "https://host:8000/v1"]),
+    api_key_env=st.sampled_from([None, "OPENAI_API_KEY"]),
+    options=st.dictionaries(TEXT.filter(lambda key: key not in RESERVED_OPTIONS), JSON, max_size=3),
 )
 CAMPAIGNS = st.builds(
     Campaign,
     name=TEXT,
     seed=st.integers(0, 2**63 - 1),
     pool=st.lists(MODELS, min_size=1, max_size=3).map(tuple),
-    encoder=st.builds(EncoderSpec, model=TEXT, revision=st.none() | TEXT),
+    encoder=st.builds(
+        EncoderSpec, model=st.sampled_from(["smollm2-135m-instruct", "/home/tiny"]), revision=st.none() | TEXT
+    ),
     hidden_size=st.integers(1, 8192),
     protocol=st.builds(
         ProtocolSpec,
@@ -78,9 +83,12 @@ CAMPAIGNS = st.builds(
     budget=st.builds(
         BudgetLimits,
         episodes=st.integers(1, 10**6),
+        calls=st.none() | st.integers(1, 2**62 - 1),
         usd=st.none() | MONEY,
         wall_clock_seconds=st.none() | st.floats(1, 10**6),
     ),
+    max_failure_share=st.floats(0, 1),
+    weight=st.floats(0.001, 1000),
 )
 
 SOURCES: list[ProblemSource | None] = [
@@ -133,6 +141,21 @@ def test_the_hash_sees_every_field() -> None:
         (("protocol", "roles"), ["boss"], "protocol.roles.0: got 'boss'"),
         (("protocol", "thinker_sets_role"), 1, "protocol.thinker_sets_role: got 1"),
         (("pool", 0, "price", "input_per_million"), "cheap", "pool.0.price.input_per_million: got 'cheap'"),
+        (("pool", 0, "price", "input_per_million"), "-1", "pool.0.price.input_per_million: got "),
+        (("pool", 0, "price", "output_per_million"), "0.1234567", "pool.0.price.output_per_million: got "),
+        (("pool", 0, "litellm_model"), "two words", "pool.0.litellm_model: got 'two words'"),
+        (("pool", 0, "options"), {"api_key": "x"}, "pool.0.options: got "),
+        (("encoder", "position"), "first", "encoder.position: got 'first'"),
+        (("seed",), -1, "seed: got -1, wanted a number of at least 0"),
+        (("weight",), 0.0, "weight: got 0.0, wanted a number above 0"),
+        (("weight",), 1001.0, "weight: got 1001.0, wanted a number of at most 1000"),
+        (("max_failure_share",), 1.5, "max_failure_share: got 1.5, wanted a number of at most 1"),
+        (("max_attempts",), 0, "max_attempts: got 0, wanted a number of at least 1"),
+        (("budget", "episodes"), 0, "budget.episodes: got 0, wanted a number of at least 1"),
+        (("budget", "calls"), 0, "budget.calls: got 0, wanted a number of at least 1"),
+        (("budget", "calls"), "many", "budget.calls: got 'many', wanted a whole number"),
+        (("budget", "usd"), "-1", "budget.usd: got "),
+        (("budget", "wall_clock_seconds"), 0.0, "budget.wall_clock_seconds: got 0.0"),
     ],
 )
 def test_a_changed_document_is_refused_with_its_path(path: tuple[Any, ...], value: Any, words: str) -> None:
@@ -155,3 +178,50 @@ def test_another_version_or_half_a_document_is_refused() -> None:
     del document["campaign"]["seed"]
     with pytest.raises(SpecError, match="seed"):
         from_json(document)
+
+
+# What the product stored before there were limits of calls, weights and failure shares.
+OLD_TEXT = """
+{"version": 1, "campaign": {"name": "small", "seed": 3, "pool": [{"name": "ada", "litellm_model": "openai/ada",
+"price": {"input_per_million": "0.2", "output_per_million": "0.8"}, "base_url": "local:pair", "api_key_env": null,
+"options": {}}], "encoder": {"model": "smollm2-135m-instruct", "revision": null, "position": "penultimate",
+"max_tokens": 4096, "item_tokens": 512, "center": false}, "hidden_size": 8, "protocol": {"roles": ["worker", "thinker",
+"verifier"], "max_turns": 5, "max_output_tokens": 4096, "temperature": 0.1, "thinker_sets_role": true,
+"verifier_without_answer": "count_as_revise", "call_timeout_seconds": 120.0, "episode_timeout_seconds": 900.0},
+"search": {"population": 4, "replicates": 3, "generations": 2, "sigma0": 0.1, "minibatch": "common"},
+"validation": {"every": 5, "problems": 0}, "evaluation": {"problems": 0, "baselines": ["single", "random"]},
+"budget": {"episodes": 24, "tokens": null, "usd": "10", "wall_clock_seconds": 3600.0}, "max_attempts": 5},
+"problems": {"seed": 3, "families": [{"name": "chain_sum", "options": {}}], "training": 8, "validation": 2,
+"heldout": 6}}
+"""
+OLD_SHA256 = "214d4ef977e8140e3058f2e8c6693e3682c93696d5a49a01c589c6e3b36d7fab"
+OLD_FILE = """
+name: small
+seed: 3
+problems: {source: generated, families: [chain_sum], training: 8, validation: 2, heldout: 6}
+pool:
+  - {name: ada, model: openai/ada, base_url: "local:pair", price: {input: 0.2, output: 0.8}}
+search: {population: 4, replicates: 3, generations: 2}
+budget: {usd: 10, hours: 1}
+"""
+
+
+def test_a_document_from_before_the_added_fields_has_their_defaults_and_keeps_its_hash() -> None:
+    document = json.loads(OLD_TEXT)
+    assert sha256(document) == OLD_SHA256
+    campaign = from_json(document)
+    assert (campaign.budget.calls, campaign.weight, campaign.max_failure_share) == (None, 1.0, 0.5)
+    file = campaigns.parse(OLD_FILE, "f.yaml", Path("/home"), {})
+    assert campaign == campaigns.resolve(file, 8)
+    assert problems_from_json(document) == campaigns.problem_source(file)
+
+
+def test_only_added_fields_may_be_absent() -> None:
+    for path in (("max_attempts",), ("protocol", "max_turns"), ("budget", "usd"), ("encoder", "center")):
+        document = json.loads(OLD_TEXT)
+        inner: Any = document["campaign"]
+        for part in path[:-1]:
+            inner = inner[part]
+        del inner[path[-1]]
+        with pytest.raises(SpecError, match=f"^{'.'.join(path)}: got nothing"):
+            from_json(document)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import count
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.core import seeds
 from services.core.minibatch import (
     episode_seed,
     fixed_positions,
@@ -29,6 +31,22 @@ def test_common_minibatches_deal_the_split_out_evenly(seed: int, replicates: int
         assert all(len(set(batch)) == replicates for batch in batches)
         whole_decks = (generations * replicates) // size
         assert min(seen) >= whole_decks
+
+
+@given(SEEDS, st.integers(1, 12), st.integers(1, 30), st.integers(0, 40))
+def test_dealing_a_late_minibatch_alone_gives_what_dealing_all_gives(
+    seed: int, replicates: int, size: int, generation: int
+) -> None:
+    dealt: list[int] = []
+    for epoch in count():
+        if len(dealt) >= (generation + 1) * replicates:
+            break
+        deck = seeds.generator(seed, "deck", epoch).permutation(size).tolist()
+        held = set(dealt[len(dealt) - len(dealt) % replicates :]) if replicates <= size else set()
+        front = [card for card in deck if card not in held][: replicates - len(held)] if held else []
+        dealt += front + [card for card in deck if card not in front]
+    wanted = dealt[generation * replicates : (generation + 1) * replicates]
+    assert list(training_positions(seed, "common", generation, 0, replicates, size)) == wanted
 
 
 @given(SEEDS, st.integers(1, 40), st.integers(1, 40))

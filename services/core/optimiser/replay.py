@@ -12,6 +12,44 @@ from services.core.optimiser.ports import Search
 from services.core.optimiser.sep_cma_es import SepCmaEs, library_version
 
 
+class Replay:
+    """A search on its way back to where it stood, one generation at a time: a long history takes its time."""
+
+    def __init__(
+        self,
+        seed: int,
+        dimension: int,
+        population: int,
+        sigma0: float,
+        fitness_vectors: Sequence[NDArray[np.float64]],
+        checksums: Sequence[str],
+        stored_version: str,
+        start: NDArray[np.float64] | None = None,
+    ) -> None:
+        """See ``replay``."""
+        if len(checksums) - len(fitness_vectors) not in (0, 1):
+            raise ValueError(
+                f"got {len(checksums)} checksums for {len(fitness_vectors)} fitness vectors; wanted as many or one more"
+            )
+        self.search: Search = SepCmaEs(seed, dimension, population, sigma0, start)
+        self._fitness_vectors = fitness_vectors
+        self._checksums = checksums
+        self._stored_version = stored_version
+
+    def step(self) -> bool:
+        """Check and tell the next generation; return whether the search stands where it stood.
+
+        Raises:
+            ReplayMismatch, ValueError: see ``replay``.
+        """
+        place = self.search.generation
+        if place < len(self._checksums):
+            _require_met(self.search, place, self._checksums[place], self._stored_version)
+        if place < len(self._fitness_vectors):
+            self.search.tell(self._fitness_vectors[place])
+        return place == len(self._fitness_vectors)
+
+
 def replay(
     seed: int,
     dimension: int,
@@ -39,16 +77,10 @@ def replay(
         ReplayMismatch: a checksum is not met.
         ValueError: the numbers of vectors and checksums do not fit together, or a vector is unfit.
     """
-    if len(checksums) - len(fitness_vectors) not in (0, 1):
-        raise ValueError(
-            f"got {len(checksums)} checksums for {len(fitness_vectors)} fitness vectors; wanted as many or one more"
-        )
-    search = SepCmaEs(seed, dimension, population, sigma0, start)
-    for generation, checksum in enumerate(checksums):
-        _require_met(search, generation, checksum, stored_version)
-        if generation < len(fitness_vectors):
-            search.tell(fitness_vectors[generation])
-    return search
+    again = Replay(seed, dimension, population, sigma0, fitness_vectors, checksums, stored_version, start)
+    while not again.step():
+        pass
+    return again.search
 
 
 def _require_met(search: Search, generation: int, checksum: str, stored_version: str) -> None:

@@ -84,9 +84,7 @@ class SepCmaEs(Search):
         return float(self._strategy.sigma)
 
     def ask(self) -> NDArray[np.float64]:
-        if self._asked is None:
-            self._asked = list(self._strategy.ask())
-        return np.array(self._asked, dtype=np.float64)
+        return np.array(self._drawn(), dtype=np.float64)
 
     def tell(self, fitness: NDArray[np.float64]) -> None:
         """See ``Search.tell``.
@@ -96,14 +94,18 @@ class SepCmaEs(Search):
         second generation on lie on the line of the last step and steer the step size.
         """
         values = _checked(fitness, self.population)
-        self.ask()
-        self._strategy.tell(self._asked, self._loss_ranks(values))
+        self._strategy.tell(self._drawn(), self._loss_ranks(values))
         self._asked = None
         self._generation += 1
         self._checksum = self._digest()
 
     def checksum(self) -> str:
         return self._checksum
+
+    def _drawn(self) -> list[NDArray[np.float64]]:
+        if self._asked is None:
+            self._asked = list(self._strategy.ask())
+        return self._asked
 
     def _loss_ranks(self, values: NDArray[np.float64]) -> list[float]:
         """Return 0.0 for the fittest up to population - 1, ties in random order."""

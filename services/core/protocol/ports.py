@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
+from services.core.campaign import EncoderSpec
 from services.core.ledger.usage import Usage
 from services.core.protocol.roles import Role
 from services.core.protocol.transcript import Transcript
@@ -58,3 +60,38 @@ class ModelCall(Protocol):
     """Asks one pool model. Implementations reserve, call, settle; they raise PoolError, BudgetExhausted, LeaseLost."""
 
     def __call__(self, *, turn: int, agent: int, role: Role, messages: Sequence[Message]) -> Reply: ...
+
+
+class ModelPool(Protocol):
+    """The models of one campaign. It must be safe to call from many threads."""
+
+    def complete(
+        self,
+        agent: int,
+        messages: Sequence[Message],
+        *,
+        max_output_tokens: int,
+        temperature: float,
+        timeout_seconds: float,
+    ) -> Reply:
+        """Ask one model once; raise PoolError when it gave no usable reply in time."""
+        ...
+
+
+class StateEncoder(Protocol):
+    """Reads the conversations of one campaign."""
+
+    @property
+    def hidden_size(self) -> int: ...
+
+    def encode(self, transcript: Transcript) -> npt.NDArray[np.float32]:
+        """Return the state the head acts on, float32 of shape (hidden_size,); the same for equal conversations."""
+        ...
+
+
+class Encoders(Protocol):
+    """Has an encoder for every campaign."""
+
+    def encoder(self, spec: EncoderSpec, pool_size: int) -> StateEncoder: ...
+
+    def close(self) -> None: ...

@@ -45,7 +45,9 @@ class CampaignTable(SQLModel, table=True):
         rule("fork", "(forked_from_id is null) = (forked_from_generation is null)"),
         rule("dimension", "dimension > 0"),
         rule("max_attempts", "max_attempts > 0"),
+        rule("weight", "weight > 0 and weight < 'infinity'"),
         rule("episodes", "episodes_reserved between 0 and episode_budget"),
+        rule("calls", "calls_started <= call_budget"),
         rule("tokens", "tokens_charged + tokens_reserved - tokens_overrun <= token_budget"),
         rule("usd", "usd_charged + usd_reserved - usd_overrun <= usd_budget"),
         rule("tokens_positive", "tokens_charged >= 0 and tokens_reserved >= 0 and tokens_overrun >= 0"),
@@ -68,6 +70,8 @@ class CampaignTable(SQLModel, table=True):
     token_budget: int | None = Field(sa_column=big(nullable=True))
     usd_budget: Decimal | None = Field(sa_column=usd(nullable=True))
     wall_clock_budget_seconds: float | None = Field(sa_column=real(nullable=True))
+    call_budget: int | None = Field(sa_column=big(nullable=True))
+    weight: float = Field(sa_column=real(default=1))
     episodes_reserved: int = Field(sa_column=whole(default=0))
     calls_started: int = Field(sa_column=big(default=0))
     tokens_charged: int = Field(sa_column=big(default=0))

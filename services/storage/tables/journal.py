@@ -52,6 +52,8 @@ class LeaderTable(SQLModel, table=True):
 
     id: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
     epoch: int = Field(sa_column=big())
+    beat_at: datetime = Field(sa_column=moment(now=True))
+    holder: str | None = Field(sa_column=words(nullable=True))
 
 
 class CoordinatorTable(SQLModel, table=True):

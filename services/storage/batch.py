@@ -1,0 +1,65 @@
+"""Many operations in one transaction, so that a busy worker pays for few round trips, commits and waits for locks.
+
+Each operation succeeds or fails on its own terms, exactly as if it had been alone; all of them can be repeated after an
+answer that got lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from services.core.ids import CampaignId, EpisodeId
+from services.storage import episodes, ledger
+from services.storage.operations import Claim, Operation, Reserve, Result, Score, Settle
+
+# Locks are taken in this order everywhere: campaigns by number, then episodes by number. They need statements of their
+# own (see ``nesting``).
+LOCK_CAMPAIGNS = text("select id from campaign where id = any(cast(:ids as bigint[])) order by id for no key update")
+LOCK_EPISODES = text("select id from episode where id = any(cast(:ids as bigint[])) order by id for no key update")
+
+
+def apply(conn: Connection, operations: Sequence[Operation]) -> list[Result]:
+    """Carry out the operations and return their results in order; an operation's error is returned, not raised.
+
+    Calls are settled before episodes are scored, and money that comes free is there for the reservations.
+
+    Args:
+        conn: an open transaction.
+        operations: any mixture.
+    """
+    _lock(conn, operations)
+    results: list[Result] = [None] * len(operations)
+    kinds: tuple[tuple[type[Any], Any], ...] = (
+        (Settle, ledger.settle_all),
+        (Score, episodes.score_all),
+        (Claim, episodes.claim_all),
+        (Reserve, ledger.reserve_all),
+    )
+    for kind, carry_out in kinds:
+        places = [place for place, operation in enumerate(operations) if isinstance(operation, kind)]
+        if places:
+            answers = carry_out(conn, [operations[place] for place in places])
+            for place, answer in zip(places, answers, strict=True):
+                results[place] = answer
+    return results
+
+
+def _lock(conn: Connection, operations: Sequence[Operation]) -> None:
+    campaigns: set[CampaignId] = set()
+    episode_ids: set[EpisodeId] = set()
+    for operation in operations:
+        if isinstance(operation, Settle):
+            campaigns.add(operation.campaign_id)
+        elif isinstance(operation, Claim):
+            episode_ids.add(operation.episode_id)
+        else:
+            episode_ids.add(operation.claim.episode_id)
+            if isinstance(operation, Reserve):
+                campaigns.add(operation.claim.campaign_id)
+    if campaigns:
+        conn.execute(LOCK_CAMPAIGNS, {"ids": sorted(campaigns)})
+    if episode_ids:
+        conn.execute(LOCK_EPISODES, {"ids": sorted(episode_ids)})
