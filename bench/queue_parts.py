@@ -22,8 +22,7 @@ from services.storage.engine import Database
 
 Figures = dict[str, Any]
 
-SLOTS = 16
-WAITING_SLOTS = 64
+SLOTS = 64
 CALL_SECONDS, MEAN_TURNS, MOST_TURNS = 0.2, 4.5, 5
 LONG_CALL_SECONDS = 6.0
 RIVALS = {
@@ -68,13 +67,13 @@ class Bench:
         self.watch.close()
         self.database.close()
 
-    def start_scheduler(self, window: int) -> None:
-        self.place.start("scheduler", "scheduler", TRINITY_DISPATCH_WINDOW=window)
-
-    def start_worker(self, *words: str, slots: int) -> None:
+    def start(self, *words: str, slots: int = SLOTS) -> None:
+        """Start the scheduler and a worker, and play a small campaign that warms them up."""
+        self.place.start("scheduler", "scheduler", TRINITY_DISPATCH_WINDOW=4 * slots)
         arguments = ["--slots", str(slots), "--name", "bench", *words]
         self.place.start("worker", "tests.support.stub_worker", *arguments, TRINITY_WORKER_SLOTS=slots)
         self.place.wait_for_workers()
+        self.run(Size(1, 8, 8))
 
     def stop(self) -> None:
         """Stop all programs, so that the next part starts anew."""
@@ -128,12 +127,10 @@ def throughput(bench: Bench) -> tuple[Figures, list[Turn]]:
     """Alternate rivals and our whole path; return figures, and the turns of generations on the way."""
     place, sizes = bench.place, bench.sizes
     rivals = [Rival(place, name, broker, **how) for broker, (name, how) in enumerate(RIVALS.items(), start=1)]
-    bench.start_scheduler(window=256)
-    bench.start_worker(slots=SLOTS)
+    bench.start()
     for rival in rivals:
         place.wait_for_workers(broker=rival.broker)
         rival.run(200)
-    bench.run(Size(1, 8, 8))
     rates: dict[str, list[float]] = {name: [] for name in [*RIVALS, "ours"]}
     cpu: dict[str, list[float]] = {name: [] for name in rates}
     shares: dict[str, float] = {}
@@ -186,14 +183,12 @@ def turn_figures(turns: Sequence[Turn]) -> Figures:
 def generations(bench: Bench) -> Figures:
     """Time a generation whose calls take 200 ms, 64 at a time, against calls packed without a gap."""
     words = ["--latency-ms", str(CALL_SECONDS * 1000), "--turns", str(MEAN_TURNS)]
-    bench.start_scheduler(window=3 * WAITING_SLOTS)
-    bench.start_worker(*words, slots=WAITING_SLOTS)
-    bench.run(Size(1, 8, 8, turns=1))
+    bench.start(*words)
     size = Size(bench.sizes.waiting_generations, turns=MOST_TURNS)
     made = bench.run(size)
     count, seconds = bench.watch.span([made])
     calls, _ = bench.watch.calls([made])
-    ideal = calls * CALL_SECONDS / WAITING_SLOTS / count
+    ideal = calls * CALL_SECONDS / SLOTS / count
     bench.stop()
     return {
         "generation_ratio_vs_ideal": round(seconds / count / ideal, 3),
@@ -206,9 +201,7 @@ def generations(bench: Bench) -> Figures:
 
 def growth(bench: Bench) -> tuple[Figures, list[Turn]]:
     """Measure turns with more and more generations stored; return figures and turns."""
-    bench.start_scheduler(window=256)
-    bench.start_worker(slots=SLOTS)
-    bench.run(Size(1, 8, 8))
+    bench.start()
     turns: dict[int, list[Turn]] = {}
     cold: dict[int, float] = {}
     for stored in bench.sizes.stored:
@@ -237,8 +230,7 @@ def many(bench: Bench) -> Figures:
     """Measure turns with many campaigns running and a free slot for every episode, so that no turn waits for one."""
     size, campaigns = Size(3, replicates=1), bench.sizes.campaigns
     slots = campaigns * size.episodes
-    bench.start_scheduler(window=2 * slots)
-    bench.start_worker("--latency-ms", str(LONG_CALL_SECONDS * 1000), slots=slots)
+    bench.start("--latency-ms", str(LONG_CALL_SECONDS * 1000), slots=slots)
     made = []
     for _ in range(campaigns):
         made.append(bench.submit(size))
