@@ -1,7 +1,7 @@
 """``python -m bench.queue_rival``: a bare Celery worker whose task does nothing but count.
 
-Broker, pool, slots and settings are those of our worker. ``plain`` leaves out the two settings that make Celery cheaper
-here: events in groups, and no bookkeeping of unacknowledged messages in Redis.
+Broker, pool, slots and settings are those of our worker. ``plain`` is Celery as it comes: without the two settings that
+make ours cheaper, events sent in groups and no bookkeeping of unacknowledged messages in Redis.
 """
 
 from __future__ import annotations
