@@ -23,6 +23,7 @@ values (:campaign, :number, 'training', 'closed', 0, :mean, :sigma, :checksum, :
 """)
 # Triggers, the foreign keys among them, are left out while the rows come in: they are right by construction.
 FAST = text("set local session_replication_role = replica")
+ANALYZE = text("analyze")
 FILL = [
     text(statement)
     for statement in (
@@ -111,3 +112,4 @@ class History:
         for statement in FILL:
             wanted = {name: value for name, value in values.items() if f":{name}" in statement.text}
             conn.execute(statement, wanted)
+        conn.execute(ANALYZE)  # as autovacuum would have done on the way
