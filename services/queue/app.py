@@ -49,8 +49,8 @@ def make_app(broker_url: str) -> Celery:
 def transport_options(broker_url: str) -> dict[str, float]:
     """Options of Redis; RabbitMQ's transport knows none of the names.
 
-    Time-outs keep a frozen Redis from hanging anybody. What a worker has taken and not acknowledged is not booked there:
-    two transactions a message, for something that comes back after an hour or never.
+    Time-outs keep a frozen Redis from hanging anybody. What a worker has taken and not acknowledged is not booked
+    there: two transactions a message, for something that comes back after an hour or never.
     """
     if not broker_url.startswith(("redis", "rediss")):
         return {}

@@ -129,7 +129,7 @@ def test_a_scheduler_goes_on_where_the_release_stopped(upgraded: Database, relea
         for name in ("exhausted", "out_of_money", "refused"):
             with upgraded.transaction() as conn:
                 if name != "refused":
-                    campaigns.add_budget(conn, numbered(upgraded, name), episodes=1000, usd=MORE.get(name))
+                    campaigns.add_budget(conn, numbered(upgraded, name), episodes=1000, usd=MORE.get(name, Decimal(0)))
                 campaign_states.resume(conn, numbered(upgraded, name))
             wait_for_state(upgraded, numbered(upgraded, name), CampaignState.COMPLETED)
     assert_clean(upgraded)
