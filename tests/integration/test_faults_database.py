@@ -15,7 +15,7 @@ from tests.support.wire import Fault, Moment, PostgresRelay
 
 __all__ = ["hurry"]
 
-SHORT = 30
+SHORT = 20
 
 
 @pytest.fixture

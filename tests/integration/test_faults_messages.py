@@ -122,7 +122,7 @@ def test_an_episode_that_kills_its_worker_fails_alone_and_stops_the_campaign_wit
         with revived(StubWorker(database_url, broker_url, tmp_path / "dies.txt", poisoned, QUICK)):
             reason = rested(database, campaign, 90)
         assert reason.startswith("paused"), reason
-        assert "1 episodes failed for good" in reason, reason
+        assert "1 of its episodes failed for good" in reason, reason
         failed = "select count(*) from episode where failure_kind = 'LeaseExpired' and campaign_id = {campaign}"
         scored = "select count(*) from episode where state = 'scored' and campaign_id = {campaign}"
         assert (count(database, failed, campaign), count(database, scored, campaign)) == (1, 15)
