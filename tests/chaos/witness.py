@@ -125,7 +125,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         campaign = self.path.split("/")[1]
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        length = int(self.headers["Content-Length"])
+        body = self.rfile.read(length)
+        if len(body) < length:  # the client was killed while it asked: nothing to bill
+            self.close_connection = True
+            return
         try:
             model, usage, reply = self.witness.answer(body)
         except Exception as error:
