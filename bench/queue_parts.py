@@ -23,7 +23,9 @@ from services.storage.engine import Database
 Figures = dict[str, Any]
 
 SLOTS = 64
-CALL_SECONDS, MEAN_TURNS, MOST_TURNS = 0.2, 4.5, 5
+CALL_SECONDS, MOST_TURNS = 0.2, 5
+# What the stand-in has to be asked for so that 4.5 calls are made: it counts turns without a call, which we forbid.
+ASKED_TURNS = 4.77
 LONG_CALL_SECONDS = 6.0
 RIVALS = {
     "celery": {"events": True, "plain": True},
@@ -182,7 +184,7 @@ def turn_figures(turns: Sequence[Turn]) -> Figures:
 
 def generations(bench: Bench) -> Figures:
     """Time a generation whose calls take 200 ms, 64 at a time, against calls packed without a gap."""
-    words = ["--latency-ms", str(CALL_SECONDS * 1000), "--turns", str(MEAN_TURNS)]
+    words = ["--latency-ms", str(CALL_SECONDS * 1000), "--turns", str(ASKED_TURNS)]
     bench.start(*words)
     size = Size(bench.sizes.waiting_generations, turns=MOST_TURNS)
     made = bench.run(size)
@@ -194,7 +196,7 @@ def generations(bench: Bench) -> Figures:
         "generation_ratio_vs_ideal": round(seconds / count / ideal, 3),
         "generation_s": round(seconds / count, 2),
         "ideal_s": round(ideal, 2),
-        "turns_per_episode": round(calls / size.total, 2),
+        "calls_per_episode": round(calls / size.total, 2),
         "generations": count,
     }
 
