@@ -107,7 +107,7 @@ def test_05_06_48_messages_that_went_with_a_worker_or_nowhere_are_sent_again(sta
         died = time.monotonic()
         on.crew.worker("--slots", "4")
         on.completes(lost=2)
-        assert time.monotonic() - died < 30
+        assert time.monotonic() - died < 90
         assert on.count("attempt where outcome = 'lost'") == 2
         assert on.count("llm_call where state = 'unknown'") == 2
 
@@ -122,7 +122,7 @@ def test_07_workers_that_stop_and_start_while_messages_come_lose_none(stage: Any
             assert worker.stop() == 0
             on.crew.members.remove(worker)
         on.crew.worker("--slots", "8")
-        on.completes(seconds=120)
+        on.completes(seconds=150)
         assert on.ask("select max(attempt - attempt_floor) from episode") == 1, "a stop takes nobody's attempt"
 
 
@@ -178,14 +178,14 @@ def test_13_19_55_a_broker_that_refuses_costs_time_only(
         with trouble(client):
             send = time.monotonic() + (20 if FULL else 2)
             while time.monotonic() < send or WAITING not in heard:
-                assert time.monotonic() < send + 20, "the scheduler never said why nothing moves"
+                assert time.monotonic() < send + 60, "the scheduler never said why nothing moves"
                 with on.database.transaction() as conn:
                     conn.exec_driver_sql(
                         "update episode set published_at = null, state = 'pending' where state = 'queued'"
                     )
                 time.sleep(0.5)
                 heard += "".join(capfd.readouterr())
-        on.completes(seconds=120)
+        on.completes(seconds=150)
         assert worker.starts <= 2, worker.log
 
 
@@ -245,11 +245,11 @@ def forged(client: redis.Redis, content: Any) -> bytes:
 def test_18_messages_that_are_not_ours_stop_a_worker_once_at_most(stage: Any, own_redis: EmbeddedRedis) -> None:
     client = redis.Redis.from_url(own_redis.start())
     with stage(own_redis.start()) as on:
-        wait_for(lambda: client.llen(EPISODES_QUEUE) >= 12, seconds=30, what="the messages of generation 0")
+        wait_for(lambda: client.llen(EPISODES_QUEUE) >= 12, seconds=90, what="the messages of generation 0")
         for content in NOT_OURS.values():
             client.rpush(EPISODES_QUEUE, forged(client, content))
         worker = on.crew.worker("--slots", "2", "--latency-ms", "20")
-        on.completes(seconds=120, lost=4)
+        on.completes(seconds=150, lost=4)
         assert "carries episode_id 'seven', wanted a positive whole number" in worker.log
         assert "a message of version None arrived" in worker.log
         assert "os.system" in worker.log, "an unknown task is named"
@@ -260,7 +260,7 @@ def test_20_a_broker_that_forgets_costs_time_only(stage: Any, own_redis: Embedde
     client = redis.Redis.from_url(own_redis.start())
     client.config_set("maxmemory-policy", "allkeys-lru")
     with stage(own_redis.start()) as on:
-        wait_for(lambda: client.llen(EPISODES_QUEUE) >= 12, seconds=30, what="the messages of generation 0")
+        wait_for(lambda: client.llen(EPISODES_QUEUE) >= 12, seconds=90, what="the messages of generation 0")
         client.config_set("maxmemory", 1)  # every key is forgotten, the queue with them
         assert client.llen(EPISODES_QUEUE) == 0
         client.config_set("maxmemory", 0)
@@ -274,7 +274,7 @@ def test_21_22_killed_workers_and_callers_leave_next_to_nothing(stage: Any, own_
     with stage(own_redis.start(), scheduler=False) as on:
         for _ in range(50 if FULL else 2):
             worker = on.crew.worker("--slots", "1")
-            wait_for(app.control.ping, seconds=30, what="the worker to answer")
+            wait_for(app.control.ping, seconds=90, what="the worker to answer")
             for _ in range(5):
                 app.control.broadcast("ping", reply=False)
             worker.kill()
@@ -290,6 +290,6 @@ def test_15_a_killed_rabbitmq_costs_time_only(stage: Any, rabbitmq: RabbitServer
         on.until("episode where state = 'running'", 5)
         rabbitmq.kill()
         rabbitmq.start()
-        on.completes(seconds=90)
+        on.completes(seconds=150)
         assert on.ask("select max(attempt) from episode") == 1
         assert worker.starts == 1, worker.log

@@ -153,7 +153,7 @@ def test_processes_refuse_another_schema_in_one_sentence(
     with Crew(tmp_path, database_url, broker_url) as crew:
         started = [crew.scheduler(), crew.worker()]
         for member in started:
-            assert member.process.wait(timeout=60) == 1, member.log
+            assert member.process.wait(timeout=120) == 1, member.log
             (line,) = member.log.strip().splitlines()
             assert sentence in line
             assert f"at {revision}" in line
@@ -171,7 +171,7 @@ def test_a_message_of_another_version_is_refused_and_its_episode_sent_again(
             with scheduling(database_url, broker_url):
                 wait_for_state(database, campaign_id, CampaignState.RUNNING)
                 crew_of_this_version = crew.worker("--slots", "4")
-                crew_of_this_version.said("a message of version 9 arrived, this worker reads version 1", seconds=60)
+                crew_of_this_version.said("a message of version 9 arrived, this worker reads version 1", seconds=120)
         stack.enter_context(scheduling(database_url, broker_url))
         wait_for_state(database, campaign_id, CampaignState.COMPLETED)
         assert "Traceback" not in crew_of_this_version.log

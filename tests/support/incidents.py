@@ -40,7 +40,7 @@ class Stage:
     def count(self, condition: str) -> int:
         return int(self.ask(f"select count(*) from {condition}"))
 
-    def until(self, condition: str, at_least: int, seconds: float = 30.0) -> None:
+    def until(self, condition: str, at_least: int, seconds: float = 120.0) -> None:
         wait_for(lambda: self.count(condition) >= at_least, seconds=seconds, what=f"{at_least} {condition}")
 
     def situation(self) -> str:
@@ -56,7 +56,7 @@ class Stage:
         self.crew.revive()
         return record(self.database, self.campaign_id).state is CampaignState.COMPLETED
 
-    def completes(self, seconds: float = 60.0, lost: int = 0) -> None:
+    def completes(self, seconds: float = 150.0, lost: int = 0) -> None:
         """Wait for the end; at most ``lost`` attempts were lost on the way, and every episode was scored once.
 
         Workers that end are started again: Celery takes some faults of its broker for the end.
