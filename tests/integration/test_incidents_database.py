@@ -26,6 +26,7 @@ from tests.support.crew import Crew
 from tests.support.incidents import FULL, Stage, campaign, scheduling_quickly
 from tests.support.scheduling import record
 from tests.support.storage import scene
+from tests.support.waiting import wait_for
 
 
 @pytest.fixture
