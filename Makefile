@@ -4,9 +4,11 @@ VENV ?= .venv
 PIP_FLAGS ?=
 BIN := $(VENV)/bin
 EXTRAS := worker,local,flower,reports,problems,dev
+KILLS ?= 200
+SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help environment quickstart test lint format bench clean
+.PHONY: help environment quickstart test lint format bench chaos clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,6 +31,9 @@ lint: $(VENV)/.ready  ## ruff, mypy, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+chaos: $(VENV)/.ready  ## kill processes at random, KILLS=200 SEED=1, and compare with an undisturbed run
+	$(BIN)/python -m tests.chaos --kills $(KILLS) --seed $(SEED)
 
 format: $(VENV)/.ready  ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 
 from scheduler import health
 from scheduler.memory import Memory
@@ -68,8 +69,8 @@ class Sweep:
     def _stop_overdue(self, conn: Connection) -> None:
         for campaign_id in campaigns.overdue(conn):
             record = campaigns.by_id(conn, campaign_id)
-            limit, elapsed = int(record.budget.wall_clock_seconds or 0), int(record.running_seconds)
-            error = BudgetExhausted("wall clock seconds", limit, elapsed, 0, 0)
+            limit = Decimal(str(record.budget.wall_clock_seconds))
+            error = BudgetExhausted("wall clock seconds", limit, round(Decimal(record.running_seconds), 1), 0, 0)
             if campaign_states.exhaust(conn, campaign_id, error):
                 self.log.warning(str(error), campaign=campaign_id)
 

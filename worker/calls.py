@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from services.core.campaign import Campaign
-from services.core.errors import CallTimedOut, PoolError
+from services.core.errors import BudgetExhausted, CallTimedOut, PoolError
 from services.core.ids import CallId
 from services.core.ledger.budget import bound_tokens, largest_call_cost
 from services.core.protocol.ports import Message, ModelPool, Reply
@@ -19,6 +19,9 @@ from services.storage.operations import Reserve, Settle
 from services.storage.records import Settlement
 from worker.leases import Lease
 from worker.writer import Pending, Writer
+
+# Pause before asking again for money that calls under way hold.
+CONTENTION_SECONDS = 0.25
 
 
 @dataclass
@@ -84,20 +87,27 @@ class MeteredCalls:
 
     def _reserve(self, turn: int, agent: int, role: Role, messages: Sequence[Message], number: int) -> CallId:
         model, protocol = self.campaign.pool[agent], self.campaign.protocol
-        asked_at = time.monotonic()
-        call = self.writer.do(
-            Reserve(
-                self.lease.claim,
-                turn=turn,
-                try_=number,
-                agent=agent,
-                model=model.name,
-                role=role,
-                tokens=bound_tokens(messages, protocol.max_output_tokens),
-                usd=largest_call_cost(model.price, messages, protocol.max_output_tokens),
-                lease_seconds=self.lease.seconds,
-            )
+        request = Reserve(
+            self.lease.claim,
+            turn=turn,
+            try_=number,
+            agent=agent,
+            model=model.name,
+            role=role,
+            tokens=bound_tokens(messages, protocol.max_output_tokens),
+            usd=largest_call_cost(model.price, messages, protocol.max_output_tokens),
+            lease_seconds=self.lease.seconds,
         )
+        while True:
+            asked_at = time.monotonic()
+            try:
+                call = self.writer.do(request)
+                break
+            except BudgetExhausted as error:
+                if not error.may_come_free or asked_at > self.deadline:
+                    raise
+            self.settled()
+            self.lease.wait(CONTENTION_SECONDS)
         self.lease.renewed_at = asked_at
         self.settled()  # the call before: asked for earlier, hence answered by now
         return call

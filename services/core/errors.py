@@ -76,6 +76,11 @@ class BudgetExhausted(TrinityError):
         self.reserved = reserved
         self.wanted = wanted
 
+    @property
+    def may_come_free(self) -> bool:
+        """Whether only what is held for steps under way stands in the way: they mostly cost less than they hold."""
+        return self.reserved > 0 and self.charged + self.wanted <= self.limit
+
 
 class LayoutMismatch(TrinityError):
     """A parameter vector has another size than its layout; lists the layout block by block."""

@@ -24,13 +24,14 @@ def make_app(broker_url: str) -> Celery:
         result_serializer="json",
         event_serializer="json",
         task_ignore_result=True,
+        result_backend_thread_safe=True,
         task_acks_late=False,
         task_default_queue=EPISODES_QUEUE,
         task_queues=[Queue(name) for name in QUEUES],
         task_create_missing_queues=False,
         task_routes={EPISODE_TASK: {"queue": EPISODES_QUEUE}},
-        task_send_sent_event=True,
         worker_send_task_events=True,
+        worker_consumer="services.queue.consumer:Consumer",
         worker_prefetch_multiplier=1,
         worker_cancel_long_running_tasks_on_connection_loss=False,
         worker_hijack_root_logger=False,
@@ -46,7 +47,11 @@ def make_app(broker_url: str) -> Celery:
 
 
 def transport_options(broker_url: str) -> dict[str, float]:
-    """Time-outs that keep a frozen Redis from hanging anybody; RabbitMQ's transport knows none of the names."""
+    """Options of Redis; RabbitMQ's transport knows none of the names.
+
+    Time-outs keep a frozen Redis from hanging anybody. What a worker has taken and not acknowledged is not booked
+    there: two transactions a message, for something that comes back after an hour or never.
+    """
     if not broker_url.startswith(("redis", "rediss")):
         return {}
-    return {"visibility_timeout": 3600, "socket_timeout": 5, "socket_connect_timeout": 2}
+    return {"ack_emulation": False, "socket_timeout": 5, "socket_connect_timeout": 2}

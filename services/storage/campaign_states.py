@@ -7,6 +7,7 @@ Lock order everywhere: leader, campaign, generation, episode, attempt, call.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 
 from sqlalchemy import Connection, text
 
@@ -20,6 +21,13 @@ from services.storage.text_codec import escape
 STOPPED = frozenset({CampaignState.PAUSED, CampaignState.BUDGET_EXHAUSTED})
 
 LOCK = text("select name, state from campaign where id = :id for no key update")
+
+# By the scope of the error that tells of it.
+LIMITS = text("""
+select episode_budget as episodes, call_budget as calls, token_budget as tokens, usd_budget as "USD",
+    wall_clock_budget_seconds as "wall clock seconds"
+from campaign where id = :id
+""")
 
 ENTER = text("""
 update campaign set state = :state, stop_reason = :reason,
@@ -87,11 +95,11 @@ def pause(conn: Connection, campaign_id: CampaignId, reason: str) -> bool:
 def exhaust(conn: Connection, campaign_id: CampaignId, error: BudgetExhausted) -> bool:
     """Stop because the next step does not fit the budget; it goes on after more is granted and it is resumed.
 
-    Returns False unless the campaign is running: of many workers that find the limit reached one is the first, and
-    somebody may have paused or ended the campaign meanwhile.
+    Returns False unless the campaign is running under that limit: of many workers that find it reached one is the
+    first, and somebody may have paused or ended the campaign, or granted more, meanwhile.
     """
     row = conn.execute(LOCK, {"id": campaign_id}).one_or_none()
-    if row is None or row.state != CampaignState.RUNNING:
+    if row is None or row.state != CampaignState.RUNNING or _was_raised(conn, campaign_id, error):
         return False
     figures = {name: str(getattr(error, name)) for name in ("scope", "limit", "charged", "reserved", "wanted")}
     return _enter(
@@ -176,6 +184,11 @@ def _enter(
         events.append(conn, campaign_id, event, {**told, **(payload or {})})
         events.notify(conn, campaign_id)
     return True
+
+
+def _was_raised(conn: Connection, campaign_id: CampaignId, error: BudgetExhausted) -> bool:
+    limit = conn.execute(LIMITS, {"id": campaign_id}).one()._asdict()[error.scope]
+    return limit is not None and Decimal(str(limit)) > error.limit
 
 
 def _hint(current: CampaignState) -> str:

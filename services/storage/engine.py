@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
@@ -130,12 +131,18 @@ class Database:
         except DBAPIError as error:
             if not (isinstance(error, OperationalError) or error.connection_invalidated):
                 raise
+            raise unavailable(self._url, error.orig) from error
+        except psycopg.OperationalError as error:
+            # Begin and end of ``nesting.atomic`` are the driver's own and do not pass through SQLAlchemy.
             raise unavailable(self._url, error) from error
+        except psycopg.OperationalError as error:  # from the driver itself, see ``nesting``
+            said = str(error).strip().splitlines()[:1] or [type(error).__name__]
+            raise DatabaseUnavailable(f"the database at {place(self._url)} failed: {said[0]}", CURE) from error
 
 
-def unavailable(url: URL, error: DBAPIError) -> DatabaseUnavailable:
+def unavailable(url: URL, error: BaseException | None) -> DatabaseUnavailable:
     """Return what to raise for a driver error: the database is away, or only somebody else's lock is in the way."""
-    cure = BUSY_CURE if getattr(error.orig, "sqlstate", None) in BUSY else CURE
+    cure = BUSY_CURE if getattr(error, "sqlstate", None) in BUSY else CURE
     return DatabaseUnavailable(f"the database at {place(url)} failed: {reason(error)}", cure)
 
 
@@ -145,7 +152,7 @@ def place(url: URL) -> str:
     return f"{host}:{url.port or 5432}/{url.database or ''}"
 
 
-def reason(error: DBAPIError) -> str:
+def reason(error: BaseException | None) -> str:
     """Return the first line of what the driver said."""
-    lines = str(error.orig).strip().splitlines()
-    return lines[0] if lines else type(error.orig).__name__
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

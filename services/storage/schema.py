@@ -92,10 +92,10 @@ def _migrate(url: str, revision: str, *, up: bool) -> None:
                 return
             except OperationalError as error:
                 if getattr(error.orig, "sqlstate", None) not in BUSY:
-                    raise unavailable(parsed, error) from error
+                    raise unavailable(parsed, error.orig) from error
                 problem = error
                 time.sleep(0.25)
-        what = reason(problem) if problem is not None else ""
+        what = reason(problem.orig) if problem is not None else ""
         raise DatabaseUnavailable(f"the tables stayed locked ({what})", "stop what uses them and upgrade again")
     finally:
         engine.dispose()

@@ -4,7 +4,8 @@ import pytest
 
 from services.core.errors import DatabaseUnavailable, PrerequisiteMissing, SpecError
 from services.storage import episodes, events, leadership
-from services.storage.engine import Database
+from services.storage.engine import Connection, Database
+from services.storage.nesting import atomic
 from tests.support.postgres import execute
 from tests.support.storage import query, scene
 from tests.support.threads import at_once
@@ -84,6 +85,19 @@ def test_a_cut_connection_is_an_error_of_ours_and_the_pool_recovers(database: Da
         be_cut()
     with database.transaction() as conn:
         assert query(conn, "select 1") == [(1,)]
+
+
+def begin_on_a_cut_connection(conn: Connection, url: str) -> None:
+    cut(url, "application_name = 'trinity-test'")
+    with atomic(conn):
+        raise AssertionError("the connection was to be cut")
+
+
+def test_a_connection_cut_before_an_atomic_block_is_an_error_of_ours_too(database: Database, database_url: str) -> None:
+    with pytest.raises(DatabaseUnavailable), database.statement() as conn:
+        begin_on_a_cut_connection(conn, database_url)
+    with database.statement() as conn:
+        assert conn.exec_driver_sql("select 1").scalar_one() == 1
 
 
 def test_more_threads_than_connections_wait_their_turn(database_url: str) -> None:

@@ -80,7 +80,7 @@ def compose(settings: Settings, database_url: str, behaviour: StubBehaviour, die
 def consumer(settings: Settings, visibility_timeout: float | None) -> Celery:
     app = make_app(endpoints.broker_url(settings.broker_url, settings.var_dir))
     if visibility_timeout is not None:
-        app.conf.broker_transport_options |= {"visibility_timeout": visibility_timeout}
+        app.conf.broker_transport_options |= {"visibility_timeout": visibility_timeout, "ack_emulation": True}
     return app
 
 

@@ -45,7 +45,7 @@ def test_the_settings_that_correctness_rests_on() -> None:
     assert app.conf.result_backend is None
     assert app.conf.task_acks_late is False
     assert app.conf.worker_prefetch_multiplier == 1
-    assert app.conf.broker_transport_options["visibility_timeout"] == 3600
+    assert app.conf.broker_transport_options["ack_emulation"] is False
 
 
 def test_the_application_never_becomes_the_current_one() -> None:
