@@ -40,11 +40,11 @@ class Sizes:
     """How much is measured."""
 
     rounds: int = 2
-    tasks: int = 1000
-    generations: int = 8
+    tasks: int = 800
+    generations: int = 6
     waiting_generations: int = 2
     stored: tuple[int, ...] = (10, 60)
-    growth_turns: int = 4
+    growth_turns: int = 5
     campaigns: int = 0
     replays: tuple[int, ...] = (60,)
 

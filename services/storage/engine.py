@@ -135,9 +135,6 @@ class Database:
         except psycopg.OperationalError as error:
             # Begin and end of ``nesting.atomic`` are the driver's own and do not pass through SQLAlchemy.
             raise unavailable(self._url, error) from error
-        except psycopg.OperationalError as error:  # from the driver itself, see ``nesting``
-            said = str(error).strip().splitlines()[:1] or [type(error).__name__]
-            raise DatabaseUnavailable(f"the database at {place(self._url)} failed: {said[0]}", CURE) from error
 
 
 def unavailable(url: URL, error: BaseException | None) -> DatabaseUnavailable:
