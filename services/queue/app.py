@@ -33,6 +33,7 @@ def make_app(broker_url: str) -> Celery:
         worker_send_task_events=True,
         worker_consumer="services.queue.consumer:Consumer",
         worker_prefetch_multiplier=1,
+        worker_enable_prefetch_count_reduction=False,  # with it a worker that connects again may consume nothing
         worker_cancel_long_running_tasks_on_connection_loss=False,
         worker_hijack_root_logger=False,
         worker_enable_remote_control=True,

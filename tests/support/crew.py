@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from services.local import processes
 from tests.support.product import ROOT
 from tests.support.waiting import wait_for
 
@@ -47,7 +47,7 @@ class Member:
 
     def start(self) -> None:
         with self.log_path.open("ab") as log:
-            self.process = subprocess.Popen(self.argv, cwd=ROOT, env=self.environment, stdout=log, stderr=log)
+            self.process = processes.spawn(self.argv, env=self.environment, output=log, cwd=ROOT)
         self.starts += 1
 
     @property
