@@ -24,11 +24,13 @@ from services.core.ids import CampaignId
 from services.core.optimiser.ports import Search
 from services.core.problem import Split
 from services.core.states import UNFINISHED, CampaignState, EpisodeState
-from services.storage import campaign_states, generations, turns
+from services.storage import campaign_states, failures, generations, turns
 from services.storage.engine import Connection
 from services.storage.turns import Brief, OpenGeneration
 
 Vector = npt.NDArray[np.float64]
+
+NAMED = 3  # failed episodes that a reason names
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,9 @@ def close(turn: Turn, generation: OpenGeneration, done: list[str]) -> bool:
     if not UNFINISHED.isdisjoint(counts):
         return False
     if failed := counts.get(EpisodeState.FAILED, 0):
-        return pause(turn, f"generation {generation.number}: {failed} of its episodes failed for good", done)
+        named = ", ".join(failures.failed_for_good(turn.conn, generation.id, NAMED))
+        more = "" if failed <= NAMED else f" and {failed - NAMED} more"
+        return pause(turn, f"generation {generation.number} has episodes that failed for good: {named}{more}", done)
     result = result_of(turn.campaign, generation.kind, generations.outcomes(turn.conn, generation.id))
     if isinstance(result, Incomplete):
         return pause(turn, f"generation {generation.number} lacks {len(result.missing)} rewards", done)

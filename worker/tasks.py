@@ -24,4 +24,4 @@ def register(app: Celery, run: Callable[[EpisodeId], None], log: Log) -> None:
         except DatabaseUnavailable as error:
             log.warning("database unavailable, the episode waits", reason=str(error))
 
-    app.task(run_episode, name=EPISODE_TASK, bind=False, typing=False)
+    app.task(run_episode, name=EPISODE_TASK, bind=False, typing=False, shared=False)

@@ -73,6 +73,15 @@ class Publisher:
             self._disconnect()
             raise BrokerUnavailable(f"the broker took no messages: {said(error)}") from error
 
+    def waiting(self) -> int:
+        """Return how many messages wait at the broker; raise BrokerUnavailable when it does not say."""
+        try:
+            channel = self._connected().channel
+            return sum(queue(channel).queue_declare().message_count for queue in self._app.conf.task_queues)
+        except self._errors as error:
+            self._disconnect()
+            raise BrokerUnavailable(f"the broker does not answer: {said(error)}") from error
+
     def close(self) -> None:
         self._disconnect()
         self._app.close()

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
-from services.core.ids import CampaignId
+from services.core.ids import CampaignId, GenerationId
+from services.core.states import CandidateKind
+from services.storage.outbox import place
 
 # First whether anything went wrong at all, from the episodes alone: an attempt beyond the floor that neither runs nor
 # was scored failed or was lost. Only then the attempts are read, those of the generation's episodes one by one ("offset
@@ -30,6 +32,13 @@ from troubled t cross join lateral (
     order by a.ended_at desc limit :newest) n
 group by t.id, t.spec_sha256, n.kind
 order by t.id, attempts desc, n.kind
+""")
+
+FAILED_FOR_GOOD = text("""
+select c.kind, c.index as place_in_kind, e.replicate, e.failure_kind
+from episode e join candidate c on c.id = e.candidate_id
+where e.generation_id = :generation and e.state = 'failed'
+order by e.id limit :limit
 """)
 
 
@@ -56,4 +65,12 @@ def newest_ended(conn: Connection, newest: int) -> list[Ended]:
     return [
         Ended(CampaignId(number), sha256, sum(kinds.values()), {kind: count for kind, count in kinds.items() if kind})
         for (number, sha256), kinds in found.items()
+    ]
+
+
+def failed_for_good(conn: Connection, generation_id: GenerationId, limit: int) -> list[str]:
+    """Return the first episodes of a generation that failed for good and why, e.g. ``c17 r5 (LeaseExpired)``."""
+    return [
+        f"{place(CandidateKind(row.kind), row.place_in_kind, row.replicate)} ({row.failure_kind})"
+        for row in conn.execute(FAILED_FOR_GOOD, {"generation": generation_id, "limit": limit})
     ]

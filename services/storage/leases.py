@@ -53,9 +53,13 @@ where campaign_id = any(cast(:ids as bigint[])) and state = 'running' and lease_
 order by id for no key update
 """)
 
+# A second loss in a row may be the doing of an episode that kills its worker, and with it whatever runs beside it. From
+# then on they wait for different times, so that the others do not meet it again in every attempt.
 EXPIRE = text("""
 with overdue as (
-    select e.id, e.attempt - e.attempt_floor < c.max_attempts as again
+    select e.id, e.attempt - e.attempt_floor < c.max_attempts as again,
+        case when e.attempt - e.attempt_floor < 2 then 0
+            else random() * least(60, power(2, e.attempt - e.attempt_floor)) end as seconds
     from episode e join campaign c on c.id = e.campaign_id
     where e.campaign_id = any(cast(:ids as bigint[])) and e.state = 'running'
         and e.id = any(cast(:overdue as bigint[]))
@@ -63,7 +67,8 @@ with overdue as (
     update episode e set state = case when o.again then 'pending' else 'failed' end,
         failure_kind = case when not o.again then 'LeaseExpired' end,
         failure_detail = case when not o.again then 'its worker fell silent in every attempt' end,
-        available_at = now(), published_at = null, lease_owner = null, lease_expires_at = null
+        available_at = clock_timestamp() + make_interval(secs => o.seconds), published_at = null, lease_owner = null,
+        lease_expires_at = null
     from overdue o where e.id = o.id
     returning e.id, e.attempt, e.campaign_id, e.generation_id, e.state
 ), lost as (

@@ -16,4 +16,4 @@ def atomic(conn: Connection) -> AbstractContextManager[object]:
     """
     driver = conn.connection.driver_connection
     assert isinstance(driver, psycopg.Connection)
-    return driver.transaction()
+    return driver.transaction() if driver.autocommit else conn.begin_nested()

@@ -163,5 +163,10 @@ def refuse(conn: Connection, episode_id: EpisodeId) -> bool:
 
 def label(campaign: str, generation: int, kind: CandidateKind, index: int, replicate: int) -> str:
     """Return what people read in Flower and in logs, e.g. ``quickstart g3 c17 r5`` or ``quickstart g60 single2 r0``."""
+    return f"{campaign} g{generation} {place(kind, index, replicate)}"
+
+
+def place(kind: CandidateKind, index: int, replicate: int) -> str:
+    """Return an episode's place in its generation as people read it, e.g. ``c17 r5`` or ``single2 r0``."""
     candidate = f"c{index}" if kind is CandidateKind.SAMPLE else f"{kind.value}{index}"
-    return f"{campaign} g{generation} {candidate} r{replicate}"
+    return f"{candidate} r{replicate}"

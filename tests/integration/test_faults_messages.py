@@ -99,7 +99,7 @@ def test_every_message_twice_and_shuffled_counts_once(
         assert rested(database, campaign, 90).startswith("completed")
     publisher.publisher.close()
     episodes = 4 * 4 * 2
-    assert publisher.sent > 2 * episodes
+    assert publisher.sent >= 2 * episodes
     assert count(database, DONE + "e.campaign_id = {campaign}", campaign) == episodes
     assert count(database, "select count(*) from llm_call where campaign_id = {campaign}", campaign) == 2 * episodes
     assert count(database, "select count(*) from ledger_entry where campaign_id = {campaign}", campaign) == 6 * episodes
@@ -122,7 +122,8 @@ def test_an_episode_that_kills_its_worker_fails_alone_and_stops_the_campaign_wit
         with revived(StubWorker(database_url, broker_url, tmp_path / "dies.txt", poisoned, QUICK)):
             reason = rested(database, campaign, 90)
         assert reason.startswith("paused"), reason
-        assert "1 of its episodes failed for good" in reason, reason
+        assert "failed for good: " in reason, reason
+        assert "(LeaseExpired)" in reason, reason
         failed = "select count(*) from episode where failure_kind = 'LeaseExpired' and campaign_id = {campaign}"
         scored = "select count(*) from episode where state = 'scored' and campaign_id = {campaign}"
         assert (count(database, failed, campaign), count(database, scored, campaign)) == (1, 15)

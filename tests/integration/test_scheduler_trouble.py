@@ -48,7 +48,8 @@ def test_one_failed_episode_keeps_no_other_from_its_reward(
     with scheduling(database_url, broker_url), Player(database, plays=plays):
         paused = wait_for_state(database, campaign_id, CampaignState.PAUSED)
         assert paused.stop_reason is not None
-        assert "1 of its episodes failed for good; see `manage.py campaign show small`" in paused.stop_reason
+        assert "failed for good: c" in paused.stop_reason
+        assert paused.stop_reason.endswith("(RuntimeError); see `manage.py campaign show small`")
         assert states(database) == {"scored", "failed"}
         with database.transaction() as conn:
             assert query(conn, "select count(*) from episode where state = 'scored'") == [(13,)]
