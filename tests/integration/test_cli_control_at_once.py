@@ -19,6 +19,13 @@ from tests.support.threads import at_once
 from tests.support.trained import EXHAUSTED, bring_to
 from tests.support.waiting import wait_for
 
+
+@pytest.fixture(autouse=True)
+def _one_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Typer sets and removes this variable at every command, which threads of one process see half done."""
+    monkeypatch.setenv("PYDANTIC_DISABLE_PLUGINS", "1")
+
+
 __all__ = ["bare_cli", "cli"]
 
 RUNNING, PAUSED = CampaignState.RUNNING, CampaignState.PAUSED

@@ -45,6 +45,9 @@ class Stuttering:
         self.sent += len(twice)
         self.publisher.send(twice)
 
+    def waiting(self) -> int:
+        return self.publisher.waiting()
+
 
 @contextmanager
 def scheduling(database_url: str, publisher: Any) -> Iterator[Scheduler]:

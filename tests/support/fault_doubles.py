@@ -177,6 +177,9 @@ class Belt:
         if trouble is not None:
             raise trouble[1]
 
+    def waiting(self) -> int:
+        return len(self.lying)
+
     def take(self) -> int | None:
         return int(self.lying.popleft().episode_id) if self.lying else None
 
@@ -200,6 +203,9 @@ class RealBelt:
 
     def send(self, deliveries: Sequence[Delivery]) -> None:
         self.publisher.send(deliveries)
+
+    def waiting(self) -> int:
+        return self.publisher.waiting()
 
     def take(self) -> int | None:
         for queue in self.queues:
