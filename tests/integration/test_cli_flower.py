@@ -21,6 +21,7 @@ from services.core.ids import EpisodeId
 from services.core.states import Purpose
 from services.queue.app import make_app
 from services.queue.publish import Delivery, Publisher
+from tests.support.stub_process import StubWorker
 from tests.support.waiting import wait_for
 
 pytest.importorskip("flower")
@@ -93,7 +94,7 @@ def task_labels(flower: RunningFlower) -> list[str]:
 
 
 def test_flower_asks_for_its_password_and_shows_labelled_tasks_and_queues(
-    running: RunningFlower, broker_url: str
+    running: RunningFlower, broker_url: str, database_url: str, tmp_path: Path
 ) -> None:
     for path in ("/", "/tasks", "/broker", "/metrics", "/api/workers", "/api/tasks", "/api/queues/length"):
         assert running.status(path) == 401, path
@@ -106,8 +107,10 @@ def test_flower_asks_for_its_password_and_shows_labelled_tasks_and_queues(
         publisher.send([Delivery(EpisodeId(7), Purpose.TRAINING, LABEL)])
         return LABEL in task_labels(running)
 
-    # Flower begins to listen for events some time after it answers; what was sent before it never sees.
-    wait_for(published, seconds=60, what="the labelled task in Flower", pause=0.5)
+    # Flower begins to listen for events some time after it answers; what workers did before it never sees.
+    with StubWorker(database_url, broker_url, tmp_path / "worker.txt", ("--slots", "2")):
+        wait_for(published, seconds=60, what="the labelled task in Flower", pause=0.5)
+    publisher.send([Delivery(EpisodeId(8), Purpose.TRAINING, LABEL)])
     publisher.close()
     lengths = json.loads(running.open("/api/queues/length", password=running.password))["active_queues"]
     assert {entry["name"]: entry["messages"] > 0 for entry in lengths} == {"episodes": True, "validation": False}
