@@ -39,7 +39,7 @@ POOL = """
 kind: simulated
 name: pair
 seed: 1
-latency: {mean_ms: 300, jitter_ms: 100}
+latency: {mean_ms: 200, jitter_ms: 50}
 models:
   - name: adder
     skills: {chain_sum: {worker: 0.9, thinker: 0.5, verifier: 0.9}}

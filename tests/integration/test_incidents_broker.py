@@ -31,7 +31,7 @@ from services.storage import campaign_states
 from services.storage.engine import Database
 from tests.support.campaigns import submit
 from tests.support.crew import Crew, Member
-from tests.support.incidents import FULL, Stage, campaign, scheduling_quickly
+from tests.support.incidents import FULL, Stage, campaign, scheduling_quickly, slow
 from tests.support.rabbitmq import RabbitServer
 from tests.support.scheduling import record, wait_for_state
 from tests.support.waiting import wait_for
@@ -164,7 +164,7 @@ def crowded(client: redis.Redis) -> Iterator[None]:
     client.config_set("maxclients", 1000)
 
 
-@pytest.mark.parametrize("trouble", [full, read_only, crowded])
+@pytest.mark.parametrize("trouble", [full, pytest.param(read_only, marks=slow), pytest.param(crowded, marks=slow)])
 def test_13_19_55_a_broker_that_refuses_costs_time_only(
     stage: Any, own_redis: EmbeddedRedis, capfd: pytest.CaptureFixture[str], trouble: Any
 ) -> None:
@@ -187,6 +187,7 @@ def test_13_19_55_a_broker_that_refuses_costs_time_only(
         assert worker.starts <= 2, worker.log
 
 
+@slow
 def test_17_a_frozen_broker_holds_up_nothing_but_messages(
     stage: Any, own_redis: EmbeddedRedis, database: Database
 ) -> None:
@@ -240,6 +241,7 @@ def forged(client: redis.Redis, content: Any) -> bytes:
     return json.dumps(message).encode()
 
 
+@slow
 def test_18_messages_that_are_not_ours_stop_a_worker_once_at_most(stage: Any, own_redis: EmbeddedRedis) -> None:
     client = redis.Redis.from_url(own_redis.start())
     with stage(own_redis.start()) as on:
@@ -266,6 +268,7 @@ def test_20_a_broker_that_forgets_costs_time_only(stage: Any, own_redis: Embedde
         on.completes()
 
 
+@slow
 def test_21_22_killed_workers_and_callers_leave_next_to_nothing(stage: Any, own_redis: EmbeddedRedis) -> None:
     client = redis.Redis.from_url(own_redis.start())
     app = make_app(own_redis.start())

@@ -23,7 +23,7 @@ from services.storage import campaign_states, leadership, leases, schema
 from services.storage.engine import Database
 from tests.support.campaigns import submit
 from tests.support.crew import Crew
-from tests.support.incidents import FULL, Stage, campaign, scheduling_quickly
+from tests.support.incidents import FULL, Stage, campaign, scheduling_quickly, slow
 from tests.support.scheduling import record
 from tests.support.storage import scene
 from tests.support.waiting import wait_for
@@ -238,7 +238,7 @@ def test_53_time_zones_of_the_server_and_of_a_worker_change_nothing(
 
 
 @pytest.mark.skipif(shutil.which("faketime") is None, reason="faketime is not installed")
-@pytest.mark.parametrize("shift", ["+20m", "-20m"])
+@pytest.mark.parametrize("shift", ["+20m", pytest.param("-20m", marks=slow)])
 def test_52_a_worker_whose_clock_is_wrong_loses_nothing(stage: Stage, shift: str) -> None:
     library = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
     if library is None:

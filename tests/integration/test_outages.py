@@ -1,6 +1,6 @@
 """Outages of broker and database in mid-generation: the campaign goes on by itself and ends as without them.
 
-TRINITY_TEST_FULL=1 adds the long one.
+TRINITY_TEST_FULL=1 adds the others and the long one.
 """
 
 from __future__ import annotations
@@ -133,7 +133,8 @@ OUTAGES: Mapping[str, Callable[[System], None]] = {
 }
 
 
-@pytest.mark.parametrize("name", OUTAGES)
+# Each of the two alone is part of the storm in tests/acceptance.
+@pytest.mark.parametrize("name", OUTAGES if FULL else ["redis-flushed", "both-away-6-s"])
 def test_a_campaign_survives_an_outage_without_losing_an_attempt(
     bench: Bench, undisturbed: Results, name: str, record_property: Callable[[str, object], None]
 ) -> None:

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from scheduler.loop import Scheduler
 from services.core.campaign import Campaign, EvaluationSpec, ProtocolSpec, SearchSpec, ValidationSpec
 from services.core.ids import CampaignId
@@ -22,6 +24,7 @@ from tests.support.scheduling import record, scheduling
 from tests.support.waiting import wait_for
 
 FULL = bool(os.environ.get("TRINITY_TEST_FULL"))
+slow = pytest.mark.skipif(not FULL, reason="takes long and changes seldom; TRINITY_TEST_FULL=1 runs it")
 
 
 @dataclass(frozen=True)
