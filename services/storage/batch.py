@@ -12,12 +12,11 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from services.core.ids import CampaignId, EpisodeId
-from services.storage import episodes, ledger
+from services.storage import campaigns, episodes, ledger
 from services.storage.operations import Claim, Operation, Reserve, Result, Score, Settle
 
 # Locks are taken in this order everywhere: campaigns by number, then episodes by number. They need statements of their
 # own (see ``nesting``).
-LOCK_CAMPAIGNS = text("select id from campaign where id = any(cast(:ids as bigint[])) order by id for no key update")
 LOCK_EPISODES = text("select id from episode where id = any(cast(:ids as bigint[])) order by id for no key update")
 
 
@@ -48,18 +47,18 @@ def apply(conn: Connection, operations: Sequence[Operation]) -> list[Result]:
 
 
 def _lock(conn: Connection, operations: Sequence[Operation]) -> None:
-    campaigns: set[CampaignId] = set()
+    campaign_ids: set[CampaignId] = set()
     episode_ids: set[EpisodeId] = set()
     for operation in operations:
         if isinstance(operation, Settle):
-            campaigns.add(operation.campaign_id)
+            campaign_ids.add(operation.campaign_id)
         elif isinstance(operation, Claim):
             episode_ids.add(operation.episode_id)
         else:
             episode_ids.add(operation.claim.episode_id)
             if isinstance(operation, Reserve):
-                campaigns.add(operation.claim.campaign_id)
-    if campaigns:
-        conn.execute(LOCK_CAMPAIGNS, {"ids": sorted(campaigns)})
+                campaign_ids.add(operation.claim.campaign_id)
+    if campaign_ids:
+        campaigns.lock(conn, campaign_ids)
     if episode_ids:
         conn.execute(LOCK_EPISODES, {"ids": sorted(episode_ids)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -41,7 +41,7 @@ from campaign
 BY_NAME = text(SELECT + "where name = :name")
 BY_ID = text(SELECT + "where id = :id")
 ALL = text(SELECT + "order by id")
-RUNNING = text(SELECT + "where state = 'running' order by id")
+LOCK = text("select id from campaign where id = any(cast(:ids as bigint[])) order by id for no key update")
 NAMES = text("select name from campaign order by id desc limit 20")
 
 OVERDUE = text("""
@@ -130,9 +130,12 @@ def list_all(conn: Connection) -> list[CampaignRecord]:
     return [_record(row) for row in conn.execute(ALL)]
 
 
-def running(conn: Connection) -> list[CampaignRecord]:
-    """Return the campaigns in state running in the order of submission."""
-    return [_record(row) for row in conn.execute(RUNNING)]
+def lock(conn: Connection, campaign_ids: Iterable[CampaignId]) -> None:
+    """Lock campaigns by number: the first lock of whoever moves their money or takes a step with them.
+
+    It is a statement of its own, so that the next one sees what committed while this one waited (see ``nesting``).
+    """
+    conn.execute(LOCK, {"ids": sorted(campaign_ids)})
 
 
 def overdue(conn: Connection) -> list[CampaignId]:

@@ -17,7 +17,7 @@ from services.core.errors import LeaseLost
 from services.core.ids import CampaignId, CandidateId, EpisodeId, GenerationId
 from services.core.protocol.transcript import Item
 from services.core.states import CandidateKind, EpisodeState, Purpose
-from services.storage import ledger
+from services.storage import campaigns, ledger
 from services.storage.binary import unpack32
 from services.storage.listening import CHANNEL
 from services.storage.nesting import atomic
@@ -234,7 +234,7 @@ def record_failure(
     """
     values = {**_fence(claim), "kind": escape(kind), "detail": escape(detail[:DETAIL_LIMIT]), "retry": retry}
     with atomic(conn):
-        ledger.lock_campaign(conn, claim.campaign_id)
+        campaigns.lock(conn, [claim.campaign_id])
         row = conn.execute(FAIL, {**values, "backoff": float(backoff_seconds), "channel": CHANNEL}).one_or_none()
         if row is None:
             raise LeaseLost(claim.episode_id, claim.attempt)
@@ -248,7 +248,7 @@ def give_back(conn: Connection, claim: ClaimedEpisode) -> bool:
     Calls that it left open are booked at their reservations, here as in ``record_failure``.
     """
     with atomic(conn):
-        ledger.lock_campaign(conn, claim.campaign_id)
+        campaigns.lock(conn, [claim.campaign_id])
         if conn.execute(GIVE_BACK, _fence(claim)).one_or_none() is None:
             return False
         ledger.book_open_calls(conn, claim)

@@ -13,7 +13,7 @@ from services.core.errors import BudgetExhausted, IllegalTransition, SpecError
 from services.core.events import EventType
 from services.core.ids import CampaignId, GenerationId
 from services.core.states import UNFINISHED, CandidateKind, EpisodeState, GenerationKind, GenerationState, Purpose
-from services.storage import events, leadership
+from services.storage import campaigns, events, leadership
 from services.storage.binary import pack32, pack64, pack_json, unpack64, unpack_json
 from services.storage.records import CandidateScore, GenerationRecord, Json, NewCandidate, NewEpisode, Outcome
 
@@ -59,7 +59,6 @@ OPEN_OF_LOCKED = text(SELECT + "where campaign_id = :campaign and state = 'open'
 HISTORY = text(
     SELECT + "where campaign_id = :campaign and state = 'closed' and kind = coalesce(:kind, kind) order by number"
 )
-LOCK_CAMPAIGN = text("select id from campaign where id = :campaign for no key update")
 
 COUNTS = text("select state, count(*) as episodes from episode where generation_id = :generation group by state")
 
@@ -142,7 +141,7 @@ def open_generation(
 def open_of(conn: Connection, campaign_id: CampaignId, *, for_update: bool = True) -> GenerationRecord | None:
     """Return the campaign's open generation, if there is one; ``for_update`` locks campaign and generation."""
     if for_update:
-        conn.execute(LOCK_CAMPAIGN, {"campaign": campaign_id})
+        campaigns.lock(conn, [campaign_id])
     row = conn.execute(OPEN_OF_LOCKED if for_update else OPEN_OF, {"campaign": campaign_id}).one_or_none()
     return None if row is None else _record(row)
 

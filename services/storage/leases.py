@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, text
 
 from services.core.events import EventType
 from services.core.ids import CampaignId, EpisodeId
-from services.storage import events, leadership, ledger
+from services.storage import campaigns, events, leadership, ledger
 from services.storage.nesting import atomic
 from services.storage.records import ClaimedEpisode
 
@@ -45,7 +45,6 @@ union
 select l.campaign_id from llm_call l join attempt a on a.episode_id = l.episode_id and a.number = l.attempt
 where l.state = 'open' and a.outcome <> 'running' and l.opened_at < now() - make_interval(secs => :orphan)
 """)
-LOCK_CAMPAIGNS = text("select id from campaign where id = any(cast(:ids as bigint[])) order by id for no key update")
 
 LOCK_OVERDUE = text("""
 select id from episode
@@ -117,7 +116,7 @@ def expire(conn: Connection, *, epoch: int, orphan_seconds: float = ORPHAN_SECON
     affected = sorted(conn.execute(AFFECTED, {"orphan": orphan_seconds}).scalars())
     if not affected:
         return 0
-    conn.execute(LOCK_CAMPAIGNS, {"ids": affected})
+    campaigns.lock(conn, affected)
     overdue = list(conn.execute(LOCK_OVERDUE, {"ids": affected}).scalars())
     expired = conn.execute(EXPIRE, {"ids": affected, "overdue": overdue}).all()
     ledger.book_abandoned(conn, [CampaignId(campaign) for campaign in affected], orphan_seconds)

@@ -17,6 +17,7 @@ from services.core.errors import AttemptInterrupted, BudgetExhausted, LeaseLost,
 from services.core.ids import CallId, CampaignId
 from services.core.protocol.roles import Role
 from services.core.states import AttemptOutcome
+from services.storage import campaigns
 from services.storage.money import amount
 from services.storage.nesting import atomic
 from services.storage.operations import Reserve, Settle
@@ -25,7 +26,6 @@ from services.storage.text_codec import escape
 
 # The campaign is locked before the episode, as everywhere, and by a statement of its own (see ``nesting``). The next
 # one sees what committed while this one waited, so that a lease lost meanwhile leaves no reservation behind.
-LOCK_CAMPAIGN = text("select id from campaign where id = :campaign for no key update")
 LOCK_EPISODE = text("select id from episode where id = :episode for no key update")
 LOCK_CAMPAIGN_OF = text("""
 select campaign_id from llm_call l join campaign c on c.id = l.campaign_id where l.id = :call for no key update of c
@@ -198,7 +198,7 @@ def reserve_call(
     """
     request = Reserve(claim, turn, try_, agent, model, role, tokens, usd, lease_seconds)
     with atomic(conn):
-        lock_campaign(conn, claim.campaign_id)
+        campaigns.lock(conn, [claim.campaign_id])
         conn.execute(LOCK_EPISODE, {"episode": claim.episode_id})
         (answer,) = reserve_all(conn, [request])
     if isinstance(answer, TrinityError):
@@ -232,22 +232,17 @@ def settle_all(conn: Connection, ended: Sequence[Settle]) -> list[bool]:
     return [each.call_id in settled for each in ended]
 
 
-def lock_campaign(conn: Connection, campaign_id: CampaignId) -> None:
-    """Lock the campaign's row: the first lock of every transaction that moves its money."""
-    conn.execute(LOCK_CAMPAIGN, {"campaign": campaign_id})
-
-
 def book_open_calls(conn: Connection, claim: ClaimedEpisode) -> None:
     """Charge the calls that an attempt leaves open at their reservations; the caller holds the campaign's row."""
     _give_up(conn, list(conn.execute(LEFT_OPEN, {"episode": claim.episode_id, "attempt": claim.attempt}).scalars()))
 
 
-def book_abandoned(conn: Connection, campaigns: Sequence[CampaignId], orphan_seconds: float) -> int:
+def book_abandoned(conn: Connection, campaign_ids: Sequence[CampaignId], orphan_seconds: float) -> int:
     """Charge open calls of lost attempts at their reservations and return how many; part of the leader's sweep.
 
     The caller holds the campaigns' rows. Calls of attempts that ended otherwise follow after ``orphan_seconds``.
     """
-    abandoned = list(conn.execute(ABANDONED, {"ids": list(campaigns), "orphan": float(orphan_seconds)}).scalars())
+    abandoned = list(conn.execute(ABANDONED, {"ids": list(campaign_ids), "orphan": float(orphan_seconds)}).scalars())
     _give_up(conn, abandoned)
     return len(abandoned)
 

@@ -8,7 +8,7 @@ import pytest
 from services.core.errors import SpecError
 from services.core.events import EventType
 from services.core.ids import CampaignId
-from services.storage import campaign_states, campaigns, episodes, events, outbox
+from services.storage import campaign_states, campaigns, episodes, events, outbox, turns
 from services.storage.engine import Database
 from services.storage.outbox import Waiting
 from services.storage.records import Publishable
@@ -157,10 +157,10 @@ def test_events_of_a_campaign_with_unfinished_episodes_are_done_with(database: D
 
 def test_listing_campaigns(database: Database) -> None:
     first = scene(database, name="one")
-    scene(database, name="two", epoch=first.epoch)
+    second = scene(database, name="two", epoch=first.epoch)
     with database.transaction() as conn:
         campaign_states.pause(conn, first.campaign, "x")
         assert [record.name for record in campaigns.list_all(conn)] == ["one", "two"]
-        assert [record.name for record in campaigns.running(conn)] == ["two"]
+        assert turns.running(conn) == [second.campaign]
         with pytest.raises(SpecError):
             campaigns.by_id(conn, type(first.campaign)(999))
