@@ -120,7 +120,7 @@ def submit(
         spec=document,
         spec_sha256=sha256(document),
         seed=wanted.seed,
-        dimension=Layout.of(len(wanted.pool), wanted.protocol.roles, wanted.hidden_size).size,
+        dimension=Layout.of_campaign(wanted).size,
         versions={"search": library_version()},
         budget=wanted.budget,
         max_attempts=wanted.max_attempts,

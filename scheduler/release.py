@@ -25,7 +25,6 @@ def release(
     validation: float | None,
 ) -> str:
     """Insert the coordinator under the campaign's name; return that name."""
-    layout = Layout.of(len(campaign.pool), campaign.protocol.roles, campaign.hidden_size)
     coordinators.release(
         conn,
         NewCoordinator(
@@ -33,7 +32,7 @@ def release(
             name=brief.name,
             generation=generation,
             theta=theta,
-            layout=layout.to_json(),
+            layout=Layout.of_campaign(campaign).to_json(),
             encoder=asdict(campaign.encoder),
             pool={"models": [{"name": model.name, "model": model.litellm_model} for model in campaign.pool]},
             validation=validation,

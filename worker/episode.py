@@ -109,13 +109,13 @@ def acting(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> tuple
     if kind is CandidateKind.SINGLE:
         return SinglePolicy(claim.candidate_index), single_turn(protocol)
     if kind is CandidateKind.RANDOM:
-        return RandomPolicy(len(campaign.pool), protocol.roles), protocol
+        return RandomPolicy(Layout.of_campaign(campaign)), protocol
     if kind is CandidateKind.SAMPLE or kind is CandidateKind.MEAN:
         encoder = runtime.encoders.encoder(campaign.encoder, len(campaign.pool))
         if encoder.hidden_size != campaign.hidden_size:
             raise SpecError("encoder.hidden_size", campaign.hidden_size, f"the model's {encoder.hidden_size}")
-        layout = Layout.of(len(campaign.pool), protocol.roles, campaign.hidden_size)
-        return HeadPolicy(runtime.theta(claim), layout, encoder.encode), protocol
+        explore = kind is CandidateKind.SAMPLE
+        return HeadPolicy(runtime.theta(claim), Layout.of_campaign(campaign), encoder.encode, explore=explore), protocol
     assert_never(kind)
 
 

@@ -32,7 +32,11 @@ from services.core.problem_source import ProblemSource
 VERSION = 1
 
 # Fields that documents of version 1 did not always have; one without them has the defaults.
-ADDED: frozenset[tuple[Key, ...]] = frozenset({("weight",), ("max_failure_share",), ("budget", "calls")})
+ADDED: frozenset[tuple[Key, ...]] = frozenset(
+    {("weight",), ("max_failure_share",), ("head",), ("budget", "calls")}
+    | {("encoder", "norm"), ("encoder", "singular_values"), ("protocol", "agents"), ("protocol", "notes")}
+    | {("search", "step_size"), ("search", "entropy_bonus"), ("search", "turn_bonus")}
+)
 
 
 class RecordedBudget(SpendSection):
@@ -134,7 +138,8 @@ def _require_limits(campaign: Campaign) -> None:
 def _limited(campaign: Campaign) -> Iterator[tuple[tuple[Key, ...], type[Section], Mapping[str, Any]]]:
     yield (), TopSection, {name: getattr(campaign, name) for name in TopSection.model_fields}
     for name, section in LIMITED_SECTIONS.items():
-        yield (name,), section, vars(getattr(campaign, name))
+        fields = vars(getattr(campaign, name))
+        yield (name,), section, {key: value for key, value in fields.items() if key in section.model_fields}
     for index, model in enumerate(campaign.pool):
         yield ("pool", index), ModelSection, _in_file(vars(model) | {"price": _in_file(vars(model.price))})
 

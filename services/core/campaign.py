@@ -36,6 +36,26 @@ class ModelSpec:
 
 
 @dataclass(frozen=True)
+class Matrix:
+    """A weight matrix of the encoder whose singular values are searched (paper, section 3.1).
+
+    Attributes:
+        name: as the model names its modules, e.g. ``layers.26.self_attn.q_proj``, ``embed_tokens``, ``lm_head``.
+        size: number of its singular values, the smaller of its two dimensions.
+    """
+
+    name: str
+    size: int
+
+
+class Norm(StrEnum):
+    """What is done to the state's length before the head: nothing (the paper), or division by its root mean square."""
+
+    NONE = "none"
+    RMS = "rms"
+
+
+@dataclass(frozen=True)
 class EncoderSpec:
     """The small language model that reads the conversation.
 
@@ -46,6 +66,8 @@ class EncoderSpec:
         max_tokens: longest text that is read; longer conversations are cut by a stated rule.
         item_tokens: longest part of one transcript item that the encoder reads (head and tail are kept).
         center: subtract the mean state of a fixed list of questions; the paper does not.
+        norm: applied after centring.
+        singular_values: the matrices whose singular values are part of the search, in the order of theta.
     """
 
     model: str
@@ -54,6 +76,40 @@ class EncoderSpec:
     max_tokens: int = 4096
     item_tokens: int = 512
     center: bool = False
+    norm: Norm = Norm.NONE
+    singular_values: tuple[Matrix, ...] = ()
+
+
+class HeadKind(StrEnum):
+    """The heads of the paper's Table 6; ``block_diagonal_10`` has one block per logit, ten in the paper."""
+
+    LINEAR = "linear"
+    LOW_RANK = "low_rank"
+    SPARSE = "sparse"
+    BLOCK_DIAGONAL_2 = "block_diagonal_2"
+    BLOCK_DIAGONAL_10 = "block_diagonal_10"
+
+
+class Output(StrEnum):
+    """How logits become an action (paper, Table 3)."""
+
+    SOFTMAX = "softmax"  # drawn from two independent softmaxes
+    ARGMAX = "argmax"  # ties go to the lower index
+
+
+@dataclass(frozen=True)
+class HeadSpec:
+    """What turns a state into logits (paper, appendix A.4).
+
+    Attributes:
+        kind: which head.
+        output: how its logits become an action.
+        rank: of the low-rank head; None for the others.
+    """
+
+    kind: HeadKind = HeadKind.LINEAR
+    output: Output = Output.SOFTMAX
+    rank: int | None = None
 
 
 class VerifierWithoutAnswer(StrEnum):
@@ -64,11 +120,26 @@ class VerifierWithoutAnswer(StrEnum):
     FORCE_WORKER = "force_worker"
 
 
+class Notes(StrEnum):
+    """Which turns later turns and the router read about (trinity.md 4.2)."""
+
+    ALL = "all"  # every role's, as in the paper
+    WORKER = "worker"  # the Workers'; a Thinker's advice reaches the next turn alone (authors' code)
+
+
 @dataclass(frozen=True)
 class ProtocolSpec:
-    """The tri-role protocol (paper, section 3.2)."""
+    """The tri-role protocol (paper, section 3.2).
+
+    Attributes:
+        roles: the roles that may be chosen; leaving some out are the paper's ablations.
+        agents: names of the pool models that may be chosen; empty for all.
+        notes: whose turns are shown to later ones.
+    """
 
     roles: tuple[Role, ...] = ROLE_ORDER
+    agents: tuple[str, ...] = ()
+    notes: Notes = Notes.ALL
     max_turns: int = 5
     max_output_tokens: int = 4096
     temperature: float = 0.1
@@ -78,15 +149,33 @@ class ProtocolSpec:
     episode_timeout_seconds: float = 900.0
 
 
+class StepSize(StrEnum):
+    """How the step size adapts: two-point (pycma's choice for n >= 300, the authors') or by the evolution path."""
+
+    TPA = "tpa"
+    CSA = "csa"
+
+
 @dataclass(frozen=True)
 class SearchSpec:
-    """sep-CMA-ES (paper, section 3.3). ``population`` is resolved already, by default ceil(4 + 3 ln n)."""
+    """sep-CMA-ES (paper, section 3.3). ``population`` is resolved already, by default ceil(4 + 3 ln n).
+
+    Attributes:
+        minibatch: ``common`` problems and seeds for all candidates of a generation, or ``fresh`` ones for each
+            (authors' code).
+        step_size: adaptation of sigma.
+        entropy_bonus: weight of the entropy, in nats, of the agents that a candidate's episodes chose (authors: 0.15).
+        turn_bonus: weight of the penalty on turns (authors: 0.1).
+    """
 
     population: int
     replicates: int
     generations: int
     sigma0: float
-    minibatch: str = "common"  # or "fresh": own problems per candidate, as the authors' code
+    minibatch: str = "common"
+    step_size: StepSize = StepSize.TPA
+    entropy_bonus: float = 0.0
+    turn_bonus: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -124,6 +213,7 @@ class Campaign:
         max_attempts: attempts of an episode before it fails for good.
         max_failure_share: share of failed or lost attempts among the newest ones above which the campaign pauses.
         weight: its share of the workers relative to other campaigns that run at the same time.
+        head: what is trained on top of the encoder.
     """
 
     name: str
@@ -139,3 +229,4 @@ class Campaign:
     max_attempts: int = 5
     max_failure_share: float = 0.5
     weight: float = 1.0
+    head: HeadSpec = HeadSpec()

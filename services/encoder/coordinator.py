@@ -40,6 +40,7 @@ Chain = tuple[tuple[int, ...], ...]  # token ids of an empty conversation, of th
 
 _SHORTEST = 64  # tokens; below this the template and the instruction alone would not fit
 _MEMORY_BYTES = 1 << 30
+_UNCHANGED: State = np.zeros(0, dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,7 @@ class Encoder:
         self.hidden_size = model.language_model.hidden_size
         self.reading = (model.cache_prefix, spec, pool_size)
 
-    def encode(self, transcript: Transcript) -> State:
+    def encode(self, transcript: Transcript, offsets: State = _UNCHANGED) -> State:
         """Return the state the head acts on: float32, shape (hidden_size,), read-only.
 
         Bit-identical for equal conversations on one machine, whatever else is being read at the same time.

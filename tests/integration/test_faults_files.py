@@ -68,11 +68,11 @@ class CachedEncoder(StubEncoder):
         super().__init__(hidden_size)
         self.cache = cache
 
-    def encode(self, transcript: Transcript) -> np.ndarray[Any, np.dtype[np.float32]]:
+    def encode(self, transcript: Transcript, offsets: object) -> np.ndarray[Any, np.dtype[np.float32]]:
         key = repr(transcript).encode()
         state = self.cache.get(key, self.hidden_size)
         if state is None:
-            state = super().encode(transcript)
+            state = super().encode(transcript, offsets)
             self.cache.put(key, state)
         return state
 

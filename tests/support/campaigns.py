@@ -63,7 +63,7 @@ def small_problems(training: int = 6, validation: int = 2, heldout: int = 3) -> 
 def submit(database: Database, campaign: Campaign, fork: Fork | None = None) -> CampaignId:
     """Insert a campaign with the small problems and two attempts per episode."""
     document = to_json(campaign)
-    layout = Layout.of(len(campaign.pool), campaign.protocol.roles, campaign.hidden_size)
+    layout = Layout.of_campaign(campaign)
     with database.transaction() as conn:
         return campaigns.insert(
             conn,

@@ -48,7 +48,7 @@ def tiny_campaign(**changes: Any) -> Campaign:
 
 def submit(database: Database, campaign: Campaign, max_attempts: int = 5) -> CampaignId:
     document = to_json(campaign)
-    layout = Layout.of(len(campaign.pool), campaign.protocol.roles, campaign.hidden_size)
+    layout = Layout.of_campaign(campaign)
     versions = {"search": library_version()}
     new = NewCampaign(
         campaign.name,
@@ -81,7 +81,7 @@ class StubEncoder:
     def __init__(self, hidden_size: int) -> None:
         self.hidden_size = hidden_size
 
-    def encode(self, transcript: Transcript) -> np.ndarray[Any, np.dtype[np.float32]]:
+    def encode(self, transcript: Transcript, offsets: object) -> np.ndarray[Any, np.dtype[np.float32]]:
         words = [transcript.query, *(item.output for item in transcript.items)]
         return np.array([2 * fate(place, *words) - 1 for place in range(self.hidden_size)], dtype=np.float32)
 

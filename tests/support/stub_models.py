@@ -41,7 +41,7 @@ class StubEncoder:
 
     hidden_size: int
 
-    def encode(self, transcript: Transcript) -> npt.NDArray[np.float32]:
+    def encode(self, transcript: Transcript, offsets: object) -> npt.NDArray[np.float32]:
         text = "\0".join((transcript.query, *(f"{item.role}{item.output}" for item in transcript.items)))
         noise = np.frombuffer(hashlib.shake_128(text.encode()).digest(self.hidden_size), dtype=np.uint8)
         state: npt.NDArray[np.float32] = noise.astype(np.float32) / np.float32(73.9) - np.float32(1.725)

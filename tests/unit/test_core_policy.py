@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.core.campaign import HeadSpec, Matrix, Output
 from services.core.errors import LayoutMismatch
 from services.core.policy.head import head_logits
 from services.core.policy.layout import Layout
 from services.core.policy.policies import HeadPolicy, RandomPolicy, SinglePolicy
-from services.core.policy.selection import Choice, draw, select, softmax
+from services.core.policy.selection import draw, select, softmax
 from services.core.protocol.roles import ROLE_ORDER, Role
 from services.core.protocol.transcript import Transcript
 
@@ -33,11 +35,11 @@ def test_roles_stand_in_head_order_and_a_single_role_has_no_rows() -> None:
 
 @given(LAYOUTS, st.integers(0, 30))
 def test_splitting_loses_nothing(layout: Layout, svf: int) -> None:
-    layout = Layout(layout.agents, layout.allowed, layout.hidden, svf)
+    layout = replace(layout, matrices=(Matrix("one", svf + 1), Matrix("two", 3)))
     theta = np.arange(layout.size, dtype=np.float32)
     blocks = layout.split(theta)
     assert {name: block.size for name, block in blocks.items()} == layout.blocks
-    np.testing.assert_array_equal(np.concatenate([blocks["svf"], layout.head(theta).ravel()]), theta)
+    np.testing.assert_array_equal(np.concatenate([blocks["svf"], blocks["head"]]), theta)
 
 
 @given(LAYOUTS)
@@ -46,7 +48,7 @@ def test_layouts_survive_json(layout: Layout) -> None:
 
 
 def test_a_wrong_vector_is_refused_block_by_block() -> None:
-    layout = Layout(2, ROLE_ORDER, 4, svf=3)
+    layout = replace(Layout.of(2, ROLE_ORDER, 4), matrices=(Matrix("one", 3),))
     with pytest.raises(LayoutMismatch, match=r"24 entries, its layout wants 23 \(svf 3 \+ head 20\)"):
         layout.split(np.zeros(24))
     with pytest.raises(LayoutMismatch):
@@ -130,14 +132,14 @@ def test_sampling_takes_two_numbers_whatever_the_roles(roles: tuple[Role, ...]) 
 
 
 def test_argmax_takes_the_first_of_the_best() -> None:
-    layout = Layout.of(3, ROLE_ORDER, 1)
+    layout = replace(Layout.of(3, ROLE_ORDER, 1), spec=HeadSpec(output=Output.ARGMAX))
     logits = np.array([0, 5, 5, 1, 1, 7])
-    assert select(logits, layout, np.random.default_rng(0), Choice.ARGMAX) == (1, Role.VERIFIER)
+    assert select(logits, layout, np.random.default_rng(0)) == (1, Role.VERIFIER)
 
 
 def test_a_zero_head_is_uniform() -> None:
     layout = Layout.of(4, ROLE_ORDER, 8)
-    policy = HeadPolicy(np.zeros(layout.size), layout, lambda _: np.ones(8, dtype=np.float32))
+    policy = HeadPolicy(np.zeros(layout.size), layout, lambda *_: np.ones(8, dtype=np.float32))
     rng = np.random.default_rng(5)
     decisions = [policy.decide(Transcript("q"), rng) for _ in range(12_000)]
     shares = np.bincount([decision.agent for decision in decisions], minlength=4) / len(decisions)
@@ -152,7 +154,7 @@ def test_the_head_reads_the_state() -> None:
     weights = np.zeros((5, 2), dtype=np.float32)
     weights[0, 0] = weights[1, 1] = weights[4, 0] = weights[3, 1] = 100
     states = {"left": np.array([1, 0], np.float32), "right": np.array([0, 1], np.float32)}
-    policy = HeadPolicy(weights.ravel(), layout, lambda transcript: states[transcript.query])
+    policy = HeadPolicy(weights.ravel(), layout, lambda transcript, _: states[transcript.query])
     rng = np.random.default_rng(0)
     left, right = policy.decide(Transcript("left"), rng), policy.decide(Transcript("right"), rng)
     assert (left.agent, left.role) == (0, Role.VERIFIER)
@@ -162,22 +164,22 @@ def test_the_head_reads_the_state() -> None:
 
 def test_a_head_of_the_wrong_size_is_refused() -> None:
     with pytest.raises(LayoutMismatch):
-        HeadPolicy(np.zeros(3), Layout.of(2, ROLE_ORDER, 2), lambda _: np.zeros(2, np.float32))
+        HeadPolicy(np.zeros(3), Layout.of(2, ROLE_ORDER, 2), lambda *_: np.zeros(2, np.float32))
 
 
 def test_baselines() -> None:
     rng = np.random.default_rng(0)
     single = SinglePolicy(2).decide(Transcript("q"), rng)
     assert (single.agent, single.role, single.logits) == (2, Role.WORKER, None)
-    chance = RandomPolicy(3, [Role.WORKER, Role.VERIFIER])
+    chance = RandomPolicy(Layout.of(3, [Role.WORKER, Role.VERIFIER], 1))
     drawn = {(decision.agent, decision.role) for decision in (chance.decide(Transcript("q"), rng) for _ in range(300))}
     assert drawn == {(agent, role) for agent in range(3) for role in (Role.WORKER, Role.VERIFIER)}
 
 
 def test_chance_is_the_zero_head() -> None:
     layout = Layout.of(5, ROLE_ORDER, 3)
-    zero = HeadPolicy(np.zeros(layout.size), layout, lambda _: np.ones(3, np.float32))
-    chance = RandomPolicy(5, ROLE_ORDER)
+    zero = HeadPolicy(np.zeros(layout.size), layout, lambda *_: np.ones(3, np.float32))
+    chance = RandomPolicy(layout)
     one, two = np.random.default_rng(9), np.random.default_rng(9)
     for _ in range(50):
         a, b = zero.decide(Transcript("q"), one), chance.decide(Transcript("q"), two)

@@ -70,7 +70,7 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
     most = _total(largest[0], several, largest[1], single)
     some = _total(usual[0], several, usual[1], single)
     return Plan(
-        dimension=Layout.of(len(campaign.pool), campaign.protocol.roles, campaign.hidden_size).size,
+        dimension=Layout.of_campaign(campaign).size,
         population=campaign.search.population,
         training_episodes=training,
         validation_episodes=validation,

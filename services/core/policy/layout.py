@@ -6,39 +6,51 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from services.core.campaign import Campaign, HeadKind, HeadSpec, Matrix, Output
 from services.core.errors import LayoutMismatch
 from services.core.protocol.roles import ROLE_ORDER, Role
 
 
 @dataclass(frozen=True)
 class Layout:
-    """theta = [singular-value block][head, (L + R) x d, row-major], as in the authors' code.
+    """theta = [singular-value offsets, matrix by matrix][head], as in the authors' code.
 
-    The head's first L rows give the agents' logits, the next R the roles'. A campaign that allows one role has no role
+    The head's first rows give the agents' logits, the next the roles'. A campaign that allows one role has no role
     rows; ``allowed`` then holds that role alone.
 
     Attributes:
-        agents: L, the pool's size.
+        agents: pool indices that have a row, ascending.
         allowed: the allowed roles in ROLE_ORDER.
         hidden: d, the width of the encoder's state.
-        svf: entries of the singular-value block; 0 when it is not trained.
+        matrices: the matrices whose singular values are searched.
+        spec: which head.
     """
 
-    agents: int
+    agents: tuple[int, ...]
     allowed: tuple[Role, ...]
     hidden: int
-    svf: int = 0
+    matrices: tuple[Matrix, ...] = ()
+    spec: HeadSpec = HeadSpec()
 
     def __post_init__(self) -> None:
-        if self.agents < 1 or self.hidden < 1 or self.svf < 0 or not self.allowed:
+        if not self.agents or self.hidden < 1 or not self.allowed or any(matrix.size < 1 for matrix in self.matrices):
             raise ValueError(f"a layout needs at least one agent, role and hidden unit, got {self}")
 
     @classmethod
     def of(cls, agents: int, roles: Sequence[Role], hidden: int) -> Layout:
-        """Return the layout of a head over ``agents`` models and the allowed roles, in whatever order they come."""
-        return cls(agents, tuple(role for role in ROLE_ORDER if role in roles), hidden)
+        """Return the layout of a linear head over ``agents`` models and the allowed roles, in whatever order."""
+        return cls(tuple(range(agents)), tuple(role for role in ROLE_ORDER if role in roles), hidden)
+
+    @classmethod
+    def of_campaign(cls, campaign: Campaign) -> Layout:
+        """Return the layout of a campaign's candidates."""
+        allowed = campaign.protocol.agents
+        agents = tuple(index for index, model in enumerate(campaign.pool) if not allowed or model.name in allowed)
+        roles = tuple(role for role in ROLE_ORDER if role in campaign.protocol.roles)
+        return cls(agents, roles, campaign.hidden_size, campaign.encoder.singular_values, campaign.head)
 
     @property
     def role_rows(self) -> int:
@@ -46,7 +58,12 @@ class Layout:
 
     @property
     def rows(self) -> int:
-        return self.agents + self.role_rows
+        return len(self.agents) + self.role_rows
+
+    @property
+    def svf(self) -> int:
+        """Entries of the singular-value block."""
+        return sum(matrix.size for matrix in self.matrices)
 
     @property
     def blocks(self) -> dict[str, int]:
@@ -67,16 +84,28 @@ class Layout:
             raise LayoutMismatch(self.blocks, int(theta.size))
         return {"svf": theta[: self.svf], "head": theta[self.svf :]}
 
-    def head(self, theta: NDArray[Any]) -> NDArray[Any]:
-        """Return the head's weights, shape (rows, hidden), as a view of theta. Raises LayoutMismatch."""
-        return self.split(theta)["head"].reshape(self.rows, self.hidden)
+    def start(self, seed: int) -> NDArray[np.float64]:
+        """Return the search's first mean, shape (size,): zero, as in the authors' code."""
+        return np.zeros(self.size)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data that ``from_json`` reads back."""
-        roles = [str(role) for role in self.allowed]
-        return {"agents": self.agents, "roles": roles, "hidden": self.hidden, "svf": self.svf}
+        return {
+            "agents": list(self.agents),
+            "roles": [str(role) for role in self.allowed],
+            "hidden": self.hidden,
+            "matrices": [[matrix.name, matrix.size] for matrix in self.matrices],
+            "head": {"kind": str(self.spec.kind), "output": str(self.spec.output), "rank": self.spec.rank},
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Layout:
-        roles = tuple(Role(role) for role in data["roles"])
-        return cls(int(data["agents"]), roles, int(data["hidden"]), int(data["svf"]))
+        """Read back; data of the first release has a number of agents, and a linear head alone."""
+        agents, head = data["agents"], data.get("head", {})
+        return cls(
+            tuple(range(agents)) if isinstance(agents, int) else tuple(agents),
+            tuple(Role(role) for role in data["roles"]),
+            int(data["hidden"]),
+            tuple(Matrix(name, size) for name, size in data.get("matrices", ())),
+            HeadSpec(HeadKind(head["kind"]), Output(head["output"]), head["rank"]) if head else HeadSpec(),
+        )

@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from services.core.campaign import Output
 from services.core.policy.head import head_logits
 from services.core.policy.layout import Layout
-from services.core.policy.selection import Choice, select
+from services.core.policy.selection import select
 from services.core.protocol.ports import Decision
 from services.core.protocol.roles import Role
 from services.core.protocol.transcript import Transcript
+
+Encode = Callable[[Transcript, NDArray[np.float32]], NDArray[np.float32]]
 
 
 class HeadPolicy:
     """Encodes the conversation, applies the head, draws agent and role."""
 
-    def __init__(
-        self,
-        theta: NDArray[Any],
-        layout: Layout,
-        encode: Callable[[Transcript], NDArray[np.float32]],
-        choice: Choice = Choice.SAMPLE,
-    ) -> None:
-        """Take the candidate's vector (n,), its layout and the encoder: transcript -> state (d,).
+    def __init__(self, theta: NDArray[Any], layout: Layout, encode: Encode, *, explore: bool = False) -> None:
+        """Take the candidate's vector and what reads conversations for it.
+
+        Args:
+            theta: shape (n,).
+            layout: of theta.
+            encode: (transcript, singular-value offsets of shape (svf,)) -> state (d,).
+            explore: whether heads that draw noise in training do so (the sparse head's mask).
 
         Raises:
             LayoutMismatch: theta does not fit the layout.
         """
-        self._weights = layout.head(np.asarray(theta, dtype=np.float32)).astype(np.float64)
+        blocks = layout.split(np.asarray(theta, dtype=np.float32))
+        self._weights = blocks["head"].reshape(layout.rows, layout.hidden).astype(np.float64)
+        self._offsets = blocks["svf"]
         self._layout = layout
         self._encode = encode
-        self._choice = choice
 
     def decide(self, transcript: Transcript, rng: np.random.Generator) -> Decision:
-        logits = head_logits(self._weights, self._encode(transcript))
-        agent, role = select(logits, self._layout, rng, self._choice)
+        logits = head_logits(self._weights, self._encode(transcript, self._offsets))
+        agent, role = select(logits, self._layout, rng)
         return Decision(agent, role, tuple(float(value) for value in logits))
 
 
@@ -53,10 +58,10 @@ class SinglePolicy:
 
 
 class RandomPolicy:
-    """Agent and role uniform at every turn: the head with all weights zero."""
+    """Agent and role uniform at every turn: the head with all weights zero, its output drawn."""
 
-    def __init__(self, pool_size: int, roles: Sequence[Role]) -> None:
-        self._layout = Layout.of(pool_size, roles, hidden=1)
+    def __init__(self, layout: Layout) -> None:
+        self._layout = replace(layout, spec=replace(layout.spec, output=Output.SOFTMAX))
         self._logits = np.zeros(self._layout.rows)
 
     def decide(self, transcript: Transcript, rng: np.random.Generator) -> Decision:

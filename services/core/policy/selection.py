@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from services.core.campaign import Output
 from services.core.policy.layout import Layout
 from services.core.protocol.roles import Role
-
-
-class Choice(StrEnum):
-    SAMPLE = "sample"
-    ARGMAX = "argmax"  # ties go to the lower index
 
 
 def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
@@ -34,16 +29,14 @@ def draw(probabilities: NDArray[np.float64], rng: np.random.Generator) -> int:
     return int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
 
 
-def select(
-    logits: NDArray[Any], layout: Layout, rng: np.random.Generator, choice: Choice = Choice.SAMPLE
-) -> tuple[int, Role]:
-    """Return agent and role for the head's logits, shape (rows,).
+def select(logits: NDArray[Any], layout: Layout, rng: np.random.Generator) -> tuple[int, Role]:
+    """Return agent (pool index) and role for the head's logits, shape (rows,).
 
     Sampling always takes exactly two uniform numbers, also when one role only is allowed. ARGMAX takes none.
     """
-    agents = softmax(logits[: layout.agents])
-    roles = softmax(logits[layout.agents :]) if layout.role_rows else np.ones(1)
-    if choice is Choice.ARGMAX:
-        return int(np.argmax(agents)), layout.allowed[int(np.argmax(roles))]
+    agents = softmax(logits[: len(layout.agents)])
+    roles = softmax(logits[len(layout.agents) :]) if layout.role_rows else np.ones(1)
+    if layout.spec.output is Output.ARGMAX:
+        return layout.agents[int(np.argmax(agents))], layout.allowed[int(np.argmax(roles))]
     agent = draw(agents, rng)
-    return agent, layout.allowed[draw(roles, rng)]
+    return layout.agents[agent], layout.allowed[draw(roles, rng)]

@@ -84,8 +84,14 @@ class StateEncoder(Protocol):
     @property
     def hidden_size(self) -> int: ...
 
-    def encode(self, transcript: Transcript) -> npt.NDArray[np.float32]:
-        """Return the state the head acts on, float32 of shape (hidden_size,); the same for equal conversations."""
+    def encode(self, transcript: Transcript, offsets: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Return the state the head acts on, float32 of shape (hidden_size,).
+
+        Args:
+            transcript: the conversation so far.
+            offsets: the candidate's singular-value offsets, matrix by matrix, float32 of shape (svf,); empty when the
+                campaign searches none. Equal conversations with equal offsets have equal states.
+        """
         ...
 
 
