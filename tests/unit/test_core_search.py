@@ -190,7 +190,7 @@ def improvement(n: int, reward: str, generations: int, step_size: StepSize) -> t
 
 @pytest.mark.parametrize("step_size", list(StepSize))
 def test_it_climbs_a_noisy_linear_function(step_size: StepSize) -> None:
-    start, end = improvement(60, "linear", 40, step_size)
+    start, end = improvement(400, "linear", 40, step_size)
     assert start == 0.5
     assert end > 0.9
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from services.reports import html
+from services.reports import html, plots
 from services.reports.comparison import COORDINATOR, RANDOM
 from services.reports.records import CallFigure, CampaignFacts, CurveFigure, PolicyKind, Score
 
@@ -57,6 +57,23 @@ def facts(**changes: object) -> CampaignFacts:
         specification={"version": 1},
     )
     return replace(made, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("reach", [(-0.4, 0.2), (0.9, 1.3)])
+def test_fitness_with_bonuses_stays_within_the_plot(
+    reach: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mean, best = reach
+    known = facts()
+    limits: list[tuple[float, float]] = []
+    monkeypatch.setattr(plots, "png", lambda figure: limits.append(figure.axes[0].get_ylim()) or b"")
+    plots.learning_curve(known)
+    curve = tuple(replace(point, mean_fitness=mean, best_fitness=best) for point in known.curve)
+    plots.learning_curve(replace(known, curve=curve, shaped=True))
+    (plain_low, plain_high), (low, high) = limits
+    assert (plain_low, plain_high) == (-0.02, 1.02)
+    assert low < min(0.0, mean)
+    assert high > max(1.0, best)
 
 
 class Balanced(HTMLParser):

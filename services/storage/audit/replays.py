@@ -69,9 +69,7 @@ class History:
         checksums = [row.checksum for row in self.training]
         version = self.record.versions.get("search", "an unknown version")
         seed, dimension = self.record.seed, self.record.dimension
-        return Replay(
-            seed, dimension, search.population, sigma0, told, checksums, version, start, search.step_size
-        )
+        return Replay(seed, dimension, search.population, sigma0, told, checksums, version, start, search.step_size)
 
 
 def read(conn: Connection, scope: Scope) -> Judge:
