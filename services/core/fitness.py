@@ -78,7 +78,7 @@ def shaped(
     if not is_shaped(campaign):
         return mean_rewards
     bonuses = [bonus_of(chosen.get(candidate, {}).values(), campaign) for candidate in range(len(mean_rewards))]
-    return mean_rewards + np.array(bonuses)
+    return np.add(mean_rewards, bonuses, dtype=np.float64)
 
 
 def bonus_of(turns_by_agent: Iterable[int], campaign: Campaign) -> float:

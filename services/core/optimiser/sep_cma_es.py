@@ -99,8 +99,8 @@ class SepCmaEs(Search):
         """See ``Search.tell``.
 
         pycma is told ranks instead of values. It uses nothing else, and so ties, which are common with few binary
-        rewards, are broken by a seeded shuffle: by position they would favour the first two samples, which under two-point
-        adaptation lie on the line of the last step and steer the step size.
+        rewards, are broken by a seeded shuffle: by position they would favour the first samples, two of which lie on
+        the line of the last step under two-point adaptation and steer the step size.
         """
         values = _checked(fitness, self.population)
         self._strategy.tell(self._drawn(), self._loss_ranks(values))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -37,7 +37,7 @@ class Layout:
     allowed: tuple[Role, ...]
     hidden: int
     matrices: tuple[Matrix, ...] = ()
-    spec: HeadSpec = HeadSpec()
+    spec: HeadSpec = field(default_factory=HeadSpec)
 
     def __post_init__(self) -> None:
         if not self.agents or self.hidden < 1 or not self.allowed or any(matrix.size < 1 for matrix in self.matrices):
@@ -98,7 +98,7 @@ class Layout:
         return {"svf": theta[: self.svf], "head": theta[self.svf :]}
 
     def start(self, seed: int) -> NDArray[np.float64]:
-        """Return the search's first mean, shape (size,): zero but for the low-rank head, which starts at a random point.
+        """Return the search's first mean, shape (size,): zeros, and the head's own start, which for most is zero, too.
 
         Args:
             seed: the campaign's.
