@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from services.core.campaign import Campaign
-from services.core.fitness import Incomplete, fitness_of, ranks
+from services.core.fitness import Incomplete, fitness_of, ranks, shaped
 from services.core.fitness import Outcome as Observation
 from services.core.states import CandidateKind, GenerationKind, Purpose
 from services.storage.records import CandidateScore, Outcome
@@ -28,8 +28,23 @@ class Result:
     summary: dict[str, Any]
 
 
-def result_of(campaign: Campaign, kind: GenerationKind, outcomes: Sequence[Outcome]) -> Result | Incomplete:
-    """Reduce a generation's episodes, whatever the order they ended in; Incomplete when rewards are missing."""
+def result_of(
+    campaign: Campaign,
+    kind: GenerationKind,
+    outcomes: Sequence[Outcome],
+    chosen: Mapping[int, Mapping[int, int]],
+) -> Result | Incomplete:
+    """Reduce a generation's episodes, whatever the order they ended in; Incomplete when rewards are missing.
+
+    Args:
+        campaign: the specification.
+        kind: of the generation.
+        outcomes: of all its episodes.
+        chosen: sample -> agent -> turns in its training episodes; read only when the campaign has bonuses.
+
+    Raises:
+        ValueError: there are bonuses, and a sample without any turn.
+    """
     fitness: Vector | None = None
     scores: list[CandidateScore] = []
     if kind is GenerationKind.TRAINING:
@@ -41,7 +56,7 @@ def result_of(campaign: Campaign, kind: GenerationKind, outcomes: Sequence[Outco
         reduced = fitness_of(samples, campaign.search.population, campaign.search.replicates)
         if isinstance(reduced, Incomplete):
             return reduced
-        fitness = reduced
+        fitness = shaped(reduced, chosen, campaign)
         scores += [
             CandidateScore(CandidateKind.SAMPLE, index, float(value), rank)
             for index, (value, rank) in enumerate(zip(fitness, ranks(fitness), strict=True))

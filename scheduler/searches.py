@@ -11,6 +11,7 @@ from services.core.errors import TrinityError
 from services.core.ids import CampaignId
 from services.core.optimiser.ports import Search
 from services.core.optimiser.replay import Replay
+from services.core.policy.layout import Layout
 from services.core.states import GenerationKind
 from services.storage import turns
 from services.storage.engine import Connection
@@ -57,8 +58,9 @@ class Searches:
         if brief.id in self._searches or brief.id in self._replays:
             return
         log = turns.log(conn, brief.id)
-        start, sigma0 = (None, campaign.search.sigma0)
-        if brief.forked_from is not None:
+        if brief.forked_from is None:
+            start, sigma0 = Layout.of_campaign(campaign).start(brief.seed), campaign.search.sigma0
+        else:
             start, sigma0 = origin(conn, brief.forked_from)
         self._replays[brief.id] = Replay(
             brief.seed,
@@ -69,6 +71,7 @@ class Searches:
             [entry.checksum for entry in log],
             brief.versions.get("search", "an unknown version"),
             start,
+            campaign.search.step_size,
         )
 
     def work(self, campaign_id: CampaignId, seconds: float) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from services.cli import overviews, render, steering
 from services.cli.overviews import Overview
 from services.core.campaign import Campaign
+from services.core.fitness import is_shaped
 from services.core.states import AttemptOutcome, CandidateKind
 from services.reports import comparison as compared
 from services.reports.records import CallFigure, CampaignFacts, CurveFigure, PolicyKind, Score
@@ -43,6 +44,7 @@ def facts_from(found: Overview) -> CampaignFacts:
             f"manage.py campaign report {record.name} --out {record.name}   # this page",
         ),
         specification=dict(record.spec),
+        shaped=is_shaped(campaign),
     )
 
 
@@ -55,6 +57,7 @@ def settings_of(campaign: Campaign, record: CampaignRecord) -> dict[str, str]:
         "theta": f"{record.dimension:,} numbers",
         "search": f"population {search.population}, {search.replicates} episodes each ({search.minibatch} minibatch), "
                   f"{search.generations} generations, sigma {search.sigma0:g}",
+        "fitness": fitness_text(campaign),
         "protocol": f"{', '.join(campaign.protocol.roles)}; at most {campaign.protocol.max_turns} turns",
         "held-out problems": str(campaign.evaluation.problems),
         "running time": render.duration(record.running_seconds),
@@ -65,6 +68,13 @@ def settings_of(campaign: Campaign, record: CampaignRecord) -> dict[str, str]:
         "spent": f"{render.count(record.spend.tokens_charged)} tokens, {render.usd(record.spend.usd_charged)}",
         **{f"version: {name}": version for name, version in sorted(record.versions.items())},
     }  # fmt: skip
+
+
+def fitness_text(campaign: Campaign) -> str:
+    if not is_shaped(campaign):
+        return "mean reward"
+    search = campaign.search
+    return f"mean reward, entropy bonus {search.entropy_bonus:g}, turn bonus {search.turn_bonus:g} (training only)"
 
 
 def control_text(campaign: Campaign, record: CampaignRecord) -> str:

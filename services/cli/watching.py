@@ -232,8 +232,8 @@ def bar(done: int, total: int, width: int = 24) -> str:
 
 
 def sparkline(values: list[float], width: int = 40) -> str:
-    """Return the newest values as bars from 0 to 1, the range of a reward."""
-    return "".join(SPARKS[min(len(SPARKS) - 1, int(value * len(SPARKS)))] for value in values[-width:])
+    """Return the newest values as bars from 0 to 1, the range of a reward; what bonuses take beyond it is cut off."""
+    return "".join(SPARKS[min(len(SPARKS) - 1, max(0, int(value * len(SPARKS))))] for value in values[-width:])
 
 
 def parts_of(counts: Mapping[str, int]) -> str:

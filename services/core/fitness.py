@@ -1,13 +1,17 @@
-"""The fitness of candidates: the mean reward over their replicates, or nothing at all."""
+"""The fitness of candidates: the mean reward over their replicates, perhaps with bonuses, or nothing at all."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from services.core.campaign import Campaign
+
+DIGITS = 12  # of a bonus, after the point; see ``bonus_of``
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,52 @@ def fitness_of(outcomes: Iterable[Outcome], population: int, replicates: int) ->
     return np.array(
         [_mean([rewards[candidate, each] for each in range(replicates)]) for candidate in range(population)]
     )
+
+
+def is_shaped(campaign: Campaign) -> bool:
+    """Tell whether fitness is more than the mean reward."""
+    return campaign.search.entropy_bonus != 0 or campaign.search.turn_bonus != 0
+
+
+def shaped(
+    mean_rewards: NDArray[np.float64], chosen: Mapping[int, Mapping[int, int]], campaign: Campaign
+) -> NDArray[np.float64]:
+    """Return mean rewards with the campaign's bonuses, shape (population,); what training ranks, and nothing else.
+
+    Args:
+        mean_rewards: as ``fitness_of`` returns them, shape (population,).
+        chosen: for every candidate, how often its training episodes chose each agent; not read without bonuses.
+        campaign: its weights and its limit on turns.
+
+    Raises:
+        ValueError: a candidate chose nobody.
+    """
+    if not is_shaped(campaign):
+        return mean_rewards
+    bonuses = [bonus_of(chosen.get(candidate, {}).values(), campaign) for candidate in range(len(mean_rewards))]
+    return np.add(mean_rewards, bonuses, dtype=np.float64)
+
+
+def bonus_of(turns_by_agent: Iterable[int], campaign: Campaign) -> float:
+    """Return what is added to a candidate's mean reward (authors' training code; trinity.md 5.2).
+
+    That is entropy_bonus x the entropy of the chosen agents in nats, minus turn_bonus x ((turns - 1) / max_turns) / 4.
+    ``turns`` is the total over the candidate's episodes, as in the authors' code, and no mean: with 16 episodes of 5
+    turns the second term is nearly 4 turn_bonus, not 0.2 turn_bonus.
+
+    The sum is rounded to 12 digits after the point, because logarithms differ in their last bit between processors, and
+    stored fitness is compared to the bit.
+
+    Raises:
+        ValueError: no turns.
+    """
+    counts = [count for count in turns_by_agent if count]
+    turns = sum(counts)
+    if turns < 1:
+        raise ValueError("a candidate's episodes have no turns, so that there is nothing to give a bonus for")
+    entropy = math.fsum(count / turns * math.log(turns / count) for count in counts)
+    search, penalty = campaign.search, (turns - 1) / campaign.protocol.max_turns / 4
+    return round(search.entropy_bonus * entropy - search.turn_bonus * penalty, DIGITS)
 
 
 def ranks(fitness: Sequence[float] | NDArray[np.float64]) -> tuple[int, ...]:

@@ -48,7 +48,7 @@ def learning_curve(facts: CampaignFacts) -> bytes:
     figure = Figure(figsize=(WIDTH, HEIGHT + 1.4), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     at = [point.generation for point in facts.curve]
-    size = f"{facts.population} candidates x {facts.replicates} episodes"
+    size = f"{facts.population} candidates x {facts.replicates} episodes{', with bonuses' if facts.shaped else ''}"
     best = [point.best_fitness for point in facts.curve]
     mean = [point.mean_fitness for point in facts.curve]
     upper.plot(at, best, color=QUIET, linewidth=0.8, alpha=0.7, label="best candidate")
@@ -60,7 +60,7 @@ def learning_curve(facts: CampaignFacts) -> bytes:
         label = f"mean vector on {facts.validation_problems} validation problems"
         upper.plot(*zip(*tested, strict=True), color=SECOND, linestyle="--", marker="D", markersize=4, label=label)
     upper.set_ylabel("reward")
-    upper.set_ylim(-0.02, 1.02)
+    upper.set_ylim(min(0.0, *mean, *best) - 0.02, max(1.0, *mean, *best) + 0.02)
     upper.legend(loc="lower right", fontsize=8, frameon=False)
     upper.set_title(f"Learning curve (seed {facts.seed})", loc="left", fontsize=11, color=INK)
     lower.plot(at, [point.sigma for point in facts.curve], color=INK, linewidth=1.2)

@@ -71,6 +71,7 @@ class CampaignFacts:
         replicates: how many episodes each candidate's fitness is the mean of.
         commands: how to get the same result again.
         specification: the resolved specification.
+        shaped: whether the candidates' fitness is more than their mean reward.
     """
 
     name: str
@@ -89,3 +90,4 @@ class CampaignFacts:
     calls: tuple[CallFigure, ...]
     commands: tuple[str, ...]
     specification: Mapping[str, Any]
+    shaped: bool = False

@@ -159,7 +159,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class CandidateScore:
-    """Fitness (mean reward) and rank (0 is best; None where ranks make no sense) of a candidate at the closing."""
+    """Fitness (mean reward, with bonuses for samples) and rank (1 is best; None for others) at the closing."""
 
     kind: CandidateKind
     index: int

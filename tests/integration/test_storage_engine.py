@@ -34,7 +34,6 @@ def test_a_listener_hears_and_drains(database: Database) -> None:
         assert len(list(heard_more)) < 3  # a notice may arrive after the first look, none is heard twice
 
 
-
 def test_a_listener_comes_back_after_its_connection_died(database: Database, database_url: str) -> None:
     made = scene(database)
     with database.listen() as listener:

@@ -61,15 +61,15 @@ class Stage:
         assert claim is not None
         return claim
 
-    def call(self, claim: ClaimedEpisode, *, settled: bool = True, turn: int = 1) -> None:
+    def call(self, claim: ClaimedEpisode, *, settled: bool = True, turn: int = 1, agent: int = 0) -> None:
         with self.database.statement() as conn:
             call = ledger.reserve_call(
                 conn,
                 claim,
                 turn=turn,
                 try_=1,
-                agent=0,
-                model="ada",
+                agent=agent,
+                model=("ada", "bob")[agent],
                 role=Role.WORKER,
                 tokens=100,
                 usd=Decimal("0.001"),

@@ -147,4 +147,5 @@ def test_bars_and_sparklines() -> None:
     assert watching.bar(0, 0, 4) == "░░░░"
     assert watching.bar(3, 4, 4) == "███░"
     assert watching.sparkline([0.0, 0.5, 1.0]) == "▁▅█"
+    assert watching.sparkline([-0.4, 1.3]) == "▁█", "bonuses may lead out of the range of a reward"
     assert len(watching.sparkline([0.5] * 100)) == 40

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.core.fitness import Incomplete, Outcome, fitness_of, ranks
+from services.core.campaign import Campaign
+from services.core.fitness import Incomplete, Outcome, bonus_of, fitness_of, is_shaped, ranks, shaped
+from tests.support.campaigns import small_campaign
 
 REWARDS = st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=1, max_size=6)
 
@@ -59,3 +64,55 @@ def test_ranks() -> None:
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
 def test_a_rank_is_one_more_than_the_number_of_better_ones(values: list[float]) -> None:
     assert ranks(values) == tuple(1 + sum(other > value for other in values) for value in values)
+
+
+COUNTS = st.lists(st.integers(0, 30), min_size=1, max_size=7).filter(any)
+
+
+def bonuses(entropy: float, turn: float, max_turns: int = 5) -> Campaign:
+    campaign = small_campaign()
+    search = replace(campaign.search, entropy_bonus=entropy, turn_bonus=turn)
+    return replace(campaign, search=search, protocol=replace(campaign.protocol, max_turns=max_turns))
+
+
+@given(COUNTS, st.floats(0, 1), st.floats(0, 1), st.integers(1, 9))
+def test_the_bonus_is_the_authors_formula(counts: list[int], entropy: float, turn: float, max_turns: int) -> None:
+    chosen = np.repeat(np.arange(len(counts)), counts)  # one entry per turn of all the candidate's episodes
+    shares = np.bincount(chosen) / len(chosen)
+    diversity = -np.sum(shares[shares > 0] * np.log(shares[shares > 0]))
+    wanted = entropy * diversity - turn * ((len(chosen) - 1) / max_turns) / 4
+    assert bonus_of(counts, bonuses(entropy, turn, max_turns)) == pytest.approx(wanted, abs=1e-11)
+
+
+@given(COUNTS, st.randoms(use_true_random=False))
+def test_which_agent_is_chosen_how_often_does_not_matter(counts: list[int], random: object) -> None:
+    mixed = [0, *counts]
+    random.shuffle(mixed)  # type: ignore[attr-defined]
+    authors = bonuses(0.15, 0.1)
+    assert bonus_of(mixed, authors) == bonus_of(counts, authors)
+
+
+@given(st.integers(1, 7), st.integers(1, 30))
+def test_the_entropy_is_largest_when_all_are_chosen_alike(agents: int, each: int) -> None:
+    assert bonus_of([each] * agents, bonuses(1, 0)) == pytest.approx(math.log(agents), abs=1e-11)
+    assert bonus_of([each * agents], bonuses(1, 0)) == 0
+
+
+def test_turns_are_counted_over_all_episodes() -> None:
+    """16 episodes of 5 turns cost 0.395 with the authors' weight, 16 of one turn 0.075."""
+    assert bonus_of([80], bonuses(0, 0.1)) == pytest.approx(-0.395)
+    assert bonus_of([16], bonuses(0, 0.1)) == pytest.approx(-0.075)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_bonuses_of_zero_leave_the_mean_reward_to_the_bit(rewards: list[float]) -> None:
+    assert not is_shaped(small_campaign())
+    assert shaped(np.array(rewards), {}, small_campaign()).tolist() == rewards
+
+
+def test_every_candidate_has_its_own_bonus() -> None:
+    campaign = bonuses(0.5, 0.1)
+    fitness = shaped(np.array([0.25, 1.0]), {1: {0: 3}, 0: {0: 2, 1: 2}}, campaign)
+    assert fitness.tolist() == [0.25 + bonus_of([2, 2], campaign), 1.0 + bonus_of([3], campaign)]
+    with pytest.raises(ValueError, match="no turns"):
+        shaped(np.array([0.25, 1.0]), {0: {0: 2}}, campaign)

@@ -9,8 +9,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
-from services.reports import html
+from services.reports import html, plots
 from services.reports.comparison import COORDINATOR, RANDOM
 from services.reports.records import CallFigure, CampaignFacts, CurveFigure, PolicyKind, Score
 
@@ -57,6 +58,25 @@ def facts(**changes: object) -> CampaignFacts:
         specification={"version": 1},
     )
     return replace(made, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("mean", "best"), [(-0.4, 0.2), (0.9, 1.3)])
+def test_fitness_with_bonuses_stays_within_the_plot(mean: float, best: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+
+    def keep(figure: Figure) -> bytes:
+        drawn.append(figure)
+        return b""
+
+    monkeypatch.setattr(plots, "png", keep)
+    known = facts()
+    curve = tuple(replace(point, mean_fitness=mean, best_fitness=best) for point in known.curve)
+    plots.learning_curve(known)
+    plots.learning_curve(replace(known, curve=curve, shaped=True))
+    plain, (low, high) = [figure.axes[0].get_ylim() for figure in drawn]
+    assert plain == (-0.02, 1.02)
+    assert low < min(0.0, mean)
+    assert high > max(1.0, best)
 
 
 class Balanced(HTMLParser):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from services.core.campaign import StepSize
 from services.core.errors import ReplayMismatch
 from services.core.optimiser.ports import Search
 from services.core.optimiser.sep_cma_es import SepCmaEs, library_version
@@ -25,13 +26,14 @@ class Replay:
         checksums: Sequence[str],
         stored_version: str,
         start: NDArray[np.float64] | None = None,
+        step_size: StepSize = StepSize.TPA,
     ) -> None:
         """See ``replay``."""
         if len(checksums) - len(fitness_vectors) not in (0, 1):
             raise ValueError(
                 f"got {len(checksums)} checksums for {len(fitness_vectors)} fitness vectors; wanted as many or one more"
             )
-        self.search: Search = SepCmaEs(seed, dimension, population, sigma0, start)
+        self.search: Search = SepCmaEs(seed, dimension, population, sigma0, start, step_size)
         self._fitness_vectors = fitness_vectors
         self._checksums = checksums
         self._stored_version = stored_version
@@ -59,6 +61,7 @@ def replay(
     checksums: Sequence[str],
     stored_version: str,
     start: NDArray[np.float64] | None = None,
+    step_size: StepSize = StepSize.TPA,
 ) -> Search:
     """Return the search as it stood after the last fitness vector.
 
@@ -71,13 +74,14 @@ def replay(
         checksums: ``checksums[g]`` is the search's checksum when generation g was opened; as many as fitness vectors,
             or one more when a generation is open.
         stored_version: ``library_version()`` of the process that submitted the campaign.
-        start: the mean a forked campaign started from; None for zero.
+        start: the first mean, of the layout or of a fork's origin; None for zero.
+        step_size: how sigma adapts.
 
     Raises:
         ReplayMismatch: a checksum is not met.
         ValueError: the numbers of vectors and checksums do not fit together, or a vector is unfit.
     """
-    again = Replay(seed, dimension, population, sigma0, fitness_vectors, checksums, stored_version, start)
+    again = Replay(seed, dimension, population, sigma0, fitness_vectors, checksums, stored_version, start, step_size)
     while not again.step():
         pass
     return again.search

@@ -1,9 +1,13 @@
 """Separable CMA-ES (paper, section 3.3; Ros & Hansen 2008) as the authors ran it: pycma with ``CMA_diagonal``.
 
-The search starts at zero, unless it continues from another campaign's mean. Its samples come from a generator of its
-own, so that neither other users of numpy's global one nor the order of other work can change them: the same seed and
-fitness vectors give the same bits (replay.py). The number of threads does not matter; the processor may: numpy's linear
-algebra chooses its kernels by it, and one without AVX2 can differ in the last bit.
+Its samples come from a generator of its own, so that neither other users of numpy's global one nor the order of other
+work can change them: the same seed and fitness vectors give the same bits (replay.py). The number of threads does not
+matter; the processor may: numpy's linear algebra chooses its kernels by it, and one without AVX2 can differ in the last
+bit.
+
+The step size adapts as pycma chooses (two-point from 300 dimensions on, where the authors' search is, and by the
+evolution path below), or by the evolution path always. At the paper's size the latter hardly moves it in 60 generations
+(trinity.md 5.4); the former walks, and spends two samples of each generation on the line of the last step.
 """
 
 from __future__ import annotations
@@ -14,9 +18,11 @@ from typing import Any
 
 import cma
 import numpy as np
+from cma.sigma_adaptation import CMAAdaptSigmaCSA
 from numpy.typing import NDArray
 
 from services.core import seeds
+from services.core.campaign import StepSize
 from services.core.optimiser.ports import Search
 
 
@@ -35,6 +41,7 @@ class SepCmaEs(Search):
         population: int,
         sigma0: float,
         start: NDArray[np.float64] | None = None,
+        step_size: StepSize = StepSize.TPA,
     ) -> None:
         """Start a search.
 
@@ -44,6 +51,7 @@ class SepCmaEs(Search):
             population: lambda, at least 3.
             sigma0: first step size, above 0.
             start: first mean, shape (dimension,), finite; None for zero.
+            step_size: how sigma adapts.
 
         Raises:
             ValueError: a value outside these bounds.
@@ -58,7 +66,8 @@ class SepCmaEs(Search):
             raise ValueError(f"the first mean has shape {mean.shape}, wanted ({dimension},) and finite numbers")
         self._seed = seed
         self._samples = seeds.generator(seed, "search", "samples")
-        self._strategy = _strategy(mean, population, sigma0, self._samples)
+        self._step_size = step_size
+        self._strategy = _strategy(mean, population, sigma0, self._samples, step_size)
         self._asked: list[NDArray[np.float64]] | None = None
         self._generation = 0
         self._checksum = self._digest()
@@ -90,8 +99,8 @@ class SepCmaEs(Search):
         """See ``Search.tell``.
 
         pycma is told ranks instead of values. It uses nothing else, and so ties, which are common with few binary
-        rewards, are broken by a seeded shuffle: by position they would favour the first two samples, which from the
-        second generation on lie on the line of the last step and steer the step size.
+        rewards, are broken by a seeded shuffle: by position they would favour the first samples, two of which lie on
+        the line of the last step under two-point adaptation and steer the step size.
         """
         values = _checked(fitness, self.population)
         self._strategy.tell(self._drawn(), self._loss_ranks(values))
@@ -117,7 +126,8 @@ class SepCmaEs(Search):
     def _digest(self) -> str:
         strategy = self._strategy
         scaling = np.broadcast_to(np.asarray(strategy.sigma_vec.scaling, dtype="<f8"), (self.dimension,))
-        digest = hashlib.sha256(f"sep-cma-es 1|{self._generation}|{self.dimension}|{self.population}|".encode())
+        name = "sep-cma-es 1" if self._step_size is StepSize.TPA else f"sep-cma-es 1 {self._step_size}"
+        digest = hashlib.sha256(f"{name}|{self._generation}|{self.dimension}|{self.population}|".encode())
         digest.update(np.asarray(strategy.mean, dtype="<f8").tobytes())
         digest.update(np.asarray([strategy.sigma], dtype="<f8").tobytes())
         digest.update(np.ascontiguousarray(scaling).tobytes())
@@ -125,10 +135,13 @@ class SepCmaEs(Search):
         return digest.hexdigest()
 
 
-def _strategy(mean: NDArray[np.float64], population: int, sigma0: float, samples: np.random.Generator) -> Any:
+def _strategy(
+    mean: NDArray[np.float64], population: int, sigma0: float, samples: np.random.Generator, step_size: StepSize
+) -> Any:
     options = {
         "popsize": population,
         "CMA_diagonal": True,
+        "AdaptSigma": CMAAdaptSigmaCSA if step_size is StepSize.CSA else True,
         "randn": lambda *shape: samples.standard_normal(shape),
         "seed": math.nan,  # otherwise pycma seeds numpy's global generator
         "verbose": -9,

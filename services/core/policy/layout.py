@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from services.core import seeds
 from services.core.campaign import Campaign, HeadKind, HeadSpec, Matrix, Output
 from services.core.errors import LayoutMismatch
+from services.core.policy.head import Head
+from services.core.policy.heads import head_of
 from services.core.protocol.roles import ROLE_ORDER, Role
 
 
@@ -18,8 +22,8 @@ from services.core.protocol.roles import ROLE_ORDER, Role
 class Layout:
     """theta = [singular-value offsets, matrix by matrix][head], as in the authors' code.
 
-    The head's first rows give the agents' logits, the next the roles'. A campaign that allows one role has no role
-    rows; ``allowed`` then holds that role alone.
+    The first logits are the agents', the next the roles'. A campaign that allows one role has no role rows; ``allowed``
+    then holds that role alone.
 
     Attributes:
         agents: pool indices that have a row, ascending.
@@ -33,7 +37,7 @@ class Layout:
     allowed: tuple[Role, ...]
     hidden: int
     matrices: tuple[Matrix, ...] = ()
-    spec: HeadSpec = HeadSpec()
+    spec: HeadSpec = field(default_factory=HeadSpec)
 
     def __post_init__(self) -> None:
         if not self.agents or self.hidden < 1 or not self.allowed or any(matrix.size < 1 for matrix in self.matrices):
@@ -65,9 +69,18 @@ class Layout:
         """Entries of the singular-value block."""
         return sum(matrix.size for matrix in self.matrices)
 
+    @cached_property
+    def head(self) -> Head:
+        """The head, which knows the parts of its block by name.
+
+        Raises:
+            SpecError: the head cannot have these rows, width or rank; see ``head_of``.
+        """
+        return head_of(self.spec, self.rows, self.hidden)
+
     @property
     def blocks(self) -> dict[str, int]:
-        return {"svf": self.svf, "head": self.rows * self.hidden}
+        return {"svf": self.svf, "head": self.head.size}
 
     @property
     def size(self) -> int:
@@ -85,8 +98,12 @@ class Layout:
         return {"svf": theta[: self.svf], "head": theta[self.svf :]}
 
     def start(self, seed: int) -> NDArray[np.float64]:
-        """Return the search's first mean, shape (size,): zero, as in the authors' code."""
-        return np.zeros(self.size)
+        """Return the search's first mean, shape (size,): zeros, and the head's own start, which for most is zero, too.
+
+        Args:
+            seed: the campaign's.
+        """
+        return np.concatenate([np.zeros(self.svf), self.head.start(seeds.generator(seed, "head", "start"))])
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data that ``from_json`` reads back."""

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.core.campaign import Output
-from services.core.policy.head import head_logits
 from services.core.policy.layout import Layout
 from services.core.policy.selection import select
 from services.core.protocol.ports import Decision
@@ -36,13 +35,15 @@ class HeadPolicy:
             LayoutMismatch: theta does not fit the layout.
         """
         blocks = layout.split(np.asarray(theta, dtype=np.float32))
-        self._weights = blocks["head"].reshape(layout.rows, layout.hidden).astype(np.float64)
+        self._parameters = blocks["head"].astype(np.float64)
         self._offsets = blocks["svf"]
         self._layout = layout
         self._encode = encode
+        self._explore = explore
 
     def decide(self, transcript: Transcript, rng: np.random.Generator) -> Decision:
-        logits = head_logits(self._weights, self._encode(transcript, self._offsets))
+        state = self._encode(transcript, self._offsets)
+        logits = self._layout.head.logits(self._parameters, state, rng if self._explore else None)
         agent, role = select(logits, self._layout, rng)
         return Decision(agent, role, tuple(float(value) for value in logits))
 

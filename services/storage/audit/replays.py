@@ -13,10 +13,11 @@ import numpy.typing as npt
 from sqlalchemy import Connection, Row, text
 
 from services.core.campaign import Campaign
-from services.core.errors import ReplayMismatch
+from services.core.errors import ReplayMismatch, SpecError
 from services.core.ids import CampaignId
 from services.core.optimiser.ports import Search
 from services.core.optimiser.replay import Replay
+from services.core.policy.layout import Layout
 from services.core.states import GenerationKind, GenerationState
 from services.storage.audit.findings import Finding, Judge, Scope
 from services.storage.binary import pack32, pack64, unpack64
@@ -61,13 +62,14 @@ class History:
         ]
 
     def replay(self) -> Replay:
-        """Return the search before its first step; ValueError when fitness vectors are missing."""
-        start, sigma0 = self.origin or (None, self.campaign.search.sigma0)
+        """Return the search before its first step; ValueError or SpecError when there is none that fits."""
+        search = self.campaign.search
+        start, sigma0 = self.origin or (Layout.of_campaign(self.campaign).start(self.record.seed), search.sigma0)
         told = [unpack64(row.fitness) for row in self.training if row.fitness is not None]
         checksums = [row.checksum for row in self.training]
         version = self.record.versions.get("search", "an unknown version")
-        size = self.campaign.search.population
-        return Replay(self.record.seed, self.record.dimension, size, sigma0, told, checksums, version, start)
+        seed, dimension = self.record.seed, self.record.dimension
+        return Replay(seed, dimension, search.population, sigma0, told, checksums, version, start, search.step_size)
 
 
 def read(conn: Connection, scope: Scope) -> Judge:
@@ -124,7 +126,7 @@ def _trained(history: History) -> tuple[list[tuple[str, str, str]], Search | Non
             place = f"generation {row.number}"
             found += [(place, *difference) for difference in _differences(row, again.search)]
             again.step()
-    except (ReplayMismatch, ValueError) as error:
+    except (ReplayMismatch, SpecError, ValueError) as error:
         return [*found, (place, "a search that replays", str(error))], None
     return found, again.search
 

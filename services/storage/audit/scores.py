@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, text
 
 from services.core.campaign import Campaign
-from services.core.fitness import Incomplete, Outcome, fitness_of, ranks
+from services.core.fitness import Incomplete, Outcome, fitness_of, is_shaped, ranks, shaped
 from services.core.ids import CampaignId
 from services.core.states import CandidateKind, GenerationKind, Purpose
 from services.storage.audit.findings import Finding, Judge, Scope
@@ -37,6 +37,18 @@ order by g.id, c.kind, c.index, e.purpose
 """)
 
 
+# Wanted only where agents and turns count in the fitness.
+CHOSEN = text("""
+select g.id as generation_id, c.index as place_in_kind, t.agent, count(*) as turns
+from generation g
+join candidate c on c.generation_id = g.id and c.kind = 'sample'
+join episode e on e.candidate_id = c.id and e.purpose = 'training' and e.state = 'scored'
+join turn t on t.episode_id = e.id and t.attempt = e.attempt
+where g.campaign_id = any(cast(:ids as bigint[])) and g.state = 'closed'
+group by g.id, c.index, t.agent
+""")
+
+
 @dataclass(frozen=True)
 class Group:
     """The episodes of one candidate and purpose."""
@@ -49,13 +61,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Closed:
-    """A closed generation with its episodes by candidate and purpose."""
+    """A closed generation with its episodes by candidate and purpose; ``chosen`` is sample -> agent -> turns."""
 
     campaign_id: CampaignId
     number: int
     kind: GenerationKind
     fitness: bytes | None
     groups: dict[Key, Group] = field(default_factory=dict)
+    chosen: dict[int, dict[int, int]] = field(default_factory=dict)
 
 
 def read(conn: Connection, scope: Scope) -> Judge:
@@ -63,6 +76,9 @@ def read(conn: Connection, scope: Scope) -> Judge:
     for row in conn.execute(SCORES, scope.ids):
         key = (CandidateKind(row.kind), row.place_in_kind, Purpose(row.purpose))
         closed[row.generation_id].groups[key] = Group(row.replicates, row.rewards, row.fitness, row.rank)
+    bonuses = [campaign_id for campaign_id, campaign in scope.specifications.items() if is_shaped(campaign)]
+    for row in conn.execute(CHOSEN, {"ids": bonuses}) if bonuses else ():
+        closed[row.generation_id].chosen.setdefault(row.place_in_kind, {})[row.agent] = row.turns
     return lambda: [finding for generation in closed.values() for finding in _judge(scope, generation)]
 
 
@@ -98,22 +114,28 @@ def _episodes(wanted: dict[Key, int], generation: Closed) -> list[tuple[str, str
 def _fitness(campaign: Campaign, generation: Closed) -> list[tuple[str, str, str]]:
     """Compare stored fitness to the bit with what the rewards amount to; the episodes are known to be complete."""
     found: list[tuple[str, str, str]] = []
-    places: dict[int, int] = {}
+    amounts: dict[int, tuple[float, int]] = {}
     if generation.kind is GenerationKind.TRAINING:
-        vector = fitness_of(_outcomes(generation), campaign.search.population, campaign.search.replicates)
-        if isinstance(vector, Incomplete):
-            return [("fitness", "a reward for every sample", f"{len(vector.missing)} are missing")]
-        places = dict(enumerate(ranks(vector)))
+        rewards = fitness_of(_outcomes(generation), campaign.search.population, campaign.search.replicates)
+        if isinstance(rewards, Incomplete):
+            return [("fitness", "a reward for every sample", f"{len(rewards.missing)} are missing")]
+        try:
+            vector = shaped(rewards, generation.chosen, campaign)
+        except ValueError as error:
+            return [("fitness", "turns of every sample", str(error))]
+        amounts = dict(enumerate(zip(vector.tolist(), ranks(vector), strict=True)))
         if generation.fitness != pack64(vector):
-            found.append(("fitness", "the mean rewards of its samples, to the bit", "another vector"))
+            found.append(("fitness", "the mean rewards of its samples with bonuses, to the bit", "another vector"))
     for key, group in generation.groups.items():
-        values = [reward for reward in group.rewards if reward is not None]
-        fitness = fsum(values) / len(values)
-        rank = places.get(key[1]) if key[0] is CandidateKind.SAMPLE else None
+        fitness, rank = amounts[key[1]] if key[0] is CandidateKind.SAMPLE else (_mean(group), None)
         if (group.fitness, group.rank) != (fitness, rank):
             expected, seen = f"fitness {fitness!r}, rank {rank}", f"fitness {group.fitness!r}, rank {group.rank}"
             found.append((_place(key), expected, seen))
     return found
+
+
+def _mean(group: Group) -> float:
+    return fsum(reward for reward in group.rewards if reward is not None) / len(group.rewards)
 
 
 def _outcomes(generation: Closed) -> list[Outcome]:
