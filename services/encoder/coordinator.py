@@ -62,7 +62,7 @@ class EncoderService:
         self._cache = StateCache(None if cache_file is None else StateFile(cache_file))
         self._stores = Stores(memory_bytes)
         self._models = Models(model_dir, device, threads, self._stores, announce)
-        self._passes: Passes = Alone(parallel, threads) if device == "cpu" else Together()
+        self._passes: Passes = Alone(parallel, threads) if device == "cpu" else Together(threads)
         self._centres: dict[tuple[bytes, EncoderSpec, int], State] = {}
         self._centring = threading.Lock()
         self._flying: dict[bytes, Future[State]] = {}

@@ -71,8 +71,9 @@ class _Work:
 class Together:
     """One thread that owns the device and reads, side by side, what was asked for within a few milliseconds."""
 
-    def __init__(self, most: int = 64, wait_seconds: float = 0.004) -> None:
+    def __init__(self, threads: int, most: int = 64, wait_seconds: float = 0.004) -> None:
         """Read at most ``most`` conversations in a batch; the first of them waits ``wait_seconds`` for company."""
+        self._threads = threads
         self._most = most
         self._wait_seconds = wait_seconds
         self._asked: SimpleQueue[_Asked | _Work | None] = SimpleQueue()
@@ -104,6 +105,7 @@ class Together:
             self._asked.put(item)
 
     def _serve(self) -> None:
+        limit_threads(self._threads)
         while (item := self._asked.get()) is not None and not self._closed:
             batch, end = ([item], False) if isinstance(item, _Work) else self._company(item)
             self._answer(batch)
