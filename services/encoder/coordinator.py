@@ -1,69 +1,45 @@
-"""One reader of conversations for all threads of a worker: each state is computed once, on few threads.
-
-A conversation is read turn by turn: the pass of a turn goes on from the memory of the turn before and pays for the new
-tokens only. Where passes are cut is decided by the conversation alone, and a memory that is gone is made again by the
-same passes, so the state's bits never depend on what happens to be remembered.
-"""
+"""One reader of conversations for all threads of a worker: each state is computed once."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import lru_cache
+from concurrent.futures import CancelledError, Future
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from services.core.campaign import EncoderSpec
+from services.core.campaign import EncoderSpec, Norm
 from services.core.errors import AttemptInterrupted, SpecError
-from services.core.protocol.ports import Message
 from services.core.protocol.prompts import router_messages, router_texts
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
-from services.encoder.chat import ChatTokenizer
 from services.encoder.fingerprint import Fingerprint
-from services.encoder.memories import Memories
+from services.encoder.models import Model, Models
+from services.encoder.passes import Alone, AnyReader, Passes, Together
+from services.encoder.reader import Chain, Request, State, Stores
 from services.encoder.reference import QUESTIONS
-from services.encoder.slm import POSITIONS, Memory, SmallLanguageModel, limit_threads, numerics
-from services.encoder.state_cache import CacheCounts, State, StateCache, StateFile
-from services.encoder.weights import obtain, silent, weights_digest
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-Chain = tuple[tuple[int, ...], ...]  # token ids of an empty conversation, of the question, and after each turn
+from services.encoder.slm import POSITIONS
+from services.encoder.state_cache import CacheCounts, StateCache, StateFile
+from services.encoder.weights import silent
 
 _SHORTEST = 64  # tokens; below this the template and the instruction alone would not fit
-_MEMORY_BYTES = 1 << 30
+_MEMORY_BYTES = 2 << 30
 _UNCHANGED: State = np.zeros(0, dtype=np.float32)
 
 
-@dataclass(frozen=True)
-class _Model:
-    chat: ChatTokenizer
-    language_model: SmallLanguageModel
-    weights: str
-    cache_prefix: bytes
-    tokens: Callable[[tuple[Message, ...], int], tuple[int, ...]]
-    cap: Callable[[str, int], str]
-
-
 class EncoderService:
-    """Owns the models, the threads that run them and the cache. Build one per process; close it at the end.
-
-    Forward passes run on ``parallel`` threads of its own, ``threads`` cores each. On a busy machine a second core for
-    one pass mostly waits for the first; two passes side by side use two cores nearly fully.
-    """
+    """Owns the models, what runs them, and the caches. Build one per process; close it at the end."""
 
     def __init__(
         self,
         model_dir: Path,
         *,
+        device: str = "cpu",
         threads: int = 1,
         parallel: int = 2,
         cache_file: Path | None = None,
@@ -73,27 +49,24 @@ class EncoderService:
         """Open the cache; models are loaded when an encoder asks for them.
 
         Args:
-            model_dir: where the converted bundled model lives or will live.
-            threads: cores of one forward pass.
-            parallel: forward passes at the same time.
+            model_dir: where the converted bundled model lives or will live, and the decompositions of its matrices.
+            device: ``cpu``, where conversations are read one by one in float32, or a GPU such as ``cuda:0``, where
+                those that wait at the same time are read side by side in bfloat16.
+            threads: cores of one forward pass on the CPU.
+            parallel: forward passes at the same time on the CPU.
             cache_file: SQLite file of states shared by the processes of this machine; None for memory only.
-            memory_bytes: bound of the keys and values kept of conversations that may go on.
+            memory_bytes: bound of what is kept of conversations and candidates.
             announce: told in one line about each slow step.
         """
-        self._model_dir = model_dir
-        self._threads = threads
         self._announce = announce
         self._cache = StateCache(None if cache_file is None else StateFile(cache_file))
-        self._memories = Memories(memory_bytes)
-        self._models: dict[tuple[str, str | None], _Model] = {}
-        self._loading = threading.Lock()
+        self._stores = Stores(memory_bytes)
+        self._models = Models(model_dir, device, threads, self._stores, announce)
+        self._passes: Passes = Alone(parallel, threads) if device == "cpu" else Together(threads)
         self._centres: dict[tuple[bytes, EncoderSpec, int], State] = {}
         self._centring = threading.Lock()
         self._flying: dict[bytes, Future[State]] = {}
-        self._lock = threading.Lock()
-        self._executor = ThreadPoolExecutor(
-            parallel, thread_name_prefix="encoder", initializer=limit_threads, initargs=(threads,)
-        )
+        self._lock = threading.RLock()
 
     def __enter__(self) -> EncoderService:
         return self
@@ -107,43 +80,57 @@ class EncoderService:
         """Return the reader of one campaign, loading its model first if this process has not done so yet.
 
         Raises:
-            SpecError: no such model, or limits and position that it cannot keep.
+            SpecError: no such model, or matrices, limits and position that it does not have.
             PrerequisiteMissing: its files cannot be had.
         """
-        with self._loading:
-            name = (spec.model, spec.revision)
-            if name not in self._models:
-                self._models[name] = self._submit(self._load, *name).result()
-        _check(spec, self._models[name].language_model.context)
-        return Encoder(self, self._models[name], spec, pool_size)
+        model, reader = self._models.loaded(spec) or self._loaded(spec)
+        _check(spec, model.language_model.context)
+        return Encoder(self, model, reader, spec, pool_size)
 
     def counts(self) -> CacheCounts:
         return self._cache.counts
 
+    def metrics(self) -> dict[str, float]:
+        """Return what the caches hold and how often they helped, by name."""
+        counts = self._cache.counts
+        figures: dict[str, float] = {
+            "state_hits": counts.hits,
+            "state_file_hits": counts.file_hits,
+            "state_misses": counts.misses,
+        }
+        for name, store in vars(self._stores).items():
+            figures |= {f"{name}_hits": store.hits, f"{name}_misses": store.misses, f"{name}_bytes": store.bytes}
+        return figures
+
     def close(self) -> None:
         """Let passes under way end, drop waiting ones (their callers get AttemptInterrupted), close the cache."""
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        self._passes.close()
         self._cache.close()
 
-    def state(self, model: _Model, chain: Chain, position: str) -> State:
-        """Return the state of the chain's last conversation, from the cache or from passes that all askers share."""
-        key = _key(model, chain, position)
-        state = self._cache.get(key, model.language_model.hidden_size)
+    def state(self, reader: AnyReader, request: Request, size: int) -> State:
+        """Return a state of ``size`` numbers, from the cache or from passes that all askers share."""
+        key = reader.key(request)
+        state = self._cache.get(key, size, filed=reader.shared)
         if state is not None:
             return state
         with self._lock:
             landed = self._cache.remembered(key)
             if landed is not None:
                 return landed
-            if (flight := self._flying.get(key)) is None:
-                flight = self._flying[key] = self._submit(self._compute, key, model, chain, position)
+            flight = self._flying.get(key)
+            if flight is None:
+                try:
+                    flight = self._flying[key] = self._passes.submit(reader, request)
+                except RuntimeError as error:
+                    raise AttemptInterrupted("the encoder is closed") from error
+                flight.add_done_callback(partial(self._landed, key, reader.shared))
         try:
             return flight.result()
         except CancelledError as error:
             raise AttemptInterrupted("the encoder is being closed") from error
 
     def centre(self, encoder: Encoder) -> State:
-        """Return the mean state of the reference questions as this encoder reads them, float32 of shape (d,)."""
+        """Return the mean state of the reference questions as the unchanged model reads them, float32 of shape (d,)."""
         with self._centring:
             if encoder.reading not in self._centres:
                 self._announce(f"reading {len(QUESTIONS)} reference questions")
@@ -152,76 +139,70 @@ class EncoderService:
                 self._centres[encoder.reading] = mean
             return self._centres[encoder.reading]
 
-    def _submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+    def _landed(self, key: bytes, shared: bool, flight: Future[State]) -> None:
+        with self._lock:
+            if not flight.cancelled() and flight.exception() is None:
+                self._cache.put(key, flight.result(), filed=shared)
+            del self._flying[key]
+
+    def _loaded(self, spec: EncoderSpec) -> tuple[Model, AnyReader]:
         try:
-            return self._executor.submit(work, *args, **kwargs)
+            return self._passes.call(partial(self._models.load, spec)).result()
         except RuntimeError as error:
             raise AttemptInterrupted("the encoder is closed") from error
-
-    def _compute(self, key: bytes, model: _Model, chain: Chain, position: str) -> State:
-        try:
-            state, _ = self._read(model, chain, position)
-            self._cache.put(key, state)
-            return state
-        finally:
-            with self._lock:
-                del self._flying[key]
-
-    def _read(self, model: _Model, chain: Chain, position: str) -> tuple[State, Memory | None]:
-        """Read the chain's last conversation, going on from the one before, which is read first if it is forgotten."""
-        before = None
-        if len(chain) > 1 and model.language_model.extends:
-            before = self._memories.get(_key(model, chain[:-1], "")) or self._read(model, chain[:-1], position)[1]
-        state, memory = model.language_model.read(chain[-1], position, before)
-        if memory is not None:
-            self._memories.put(_key(model, chain, ""), memory)
-        return state, memory
-
-    def _load(self, name: str, revision: str | None) -> _Model:
-        folder = obtain(name, revision, self._model_dir, announce=self._announce)
-        self._announce(f"loading the encoder model {name}")
-        chat = ChatTokenizer.load(folder, name)
-        language_model = SmallLanguageModel.load(folder, name)
-        weights = weights_digest(folder, name)
-        prefix = f"{weights}\n{numerics(self._threads)}\n".encode()
-        remembered = lru_cache(maxsize=4096)
-        return _Model(chat, language_model, weights, prefix, remembered(chat.token_ids), remembered(chat.cap))
 
 
 class Encoder:
     """Reads the conversations of one campaign. Cheap, and safe to share between threads."""
 
-    def __init__(self, service: EncoderService, model: _Model, spec: EncoderSpec, pool_size: int) -> None:
+    def __init__(
+        self, service: EncoderService, model: Model, reader: AnyReader, spec: EncoderSpec, pool_size: int
+    ) -> None:
         self._service = service
         self._model = model
+        self._reader = reader
         self._spec = spec
         self._pool_size = pool_size
+        self._unchanged = np.zeros(sum(matrix.size for matrix in spec.singular_values), dtype=np.float32)
         self.hidden_size = model.language_model.hidden_size
-        self.reading = (model.cache_prefix, spec, pool_size)
+        self.reading = (model.prefix, spec, pool_size)
 
-    def encode(self, transcript: Transcript, offsets: State = _UNCHANGED) -> State:
+    def encode(self, transcript: Transcript, offsets: NDArray[np.float32] = _UNCHANGED) -> State:
         """Return the state the head acts on: float32, shape (hidden_size,), read-only.
 
-        Bit-identical for equal conversations on one machine, whatever else is being read at the same time.
+        On a CPU bit-identical for equal conversations and offsets, whatever else is being read at the same time.
+
+        Args:
+            transcript: the conversation so far.
+            offsets: the candidate's singular-value offsets, (svf,), or none for the unchanged model.
 
         Raises:
             AttemptInterrupted: the service is being closed.
+            SpecError: the offsets do not fit the campaign's matrices.
         """
-        state = self.raw(transcript)
-        if not self._spec.center:
-            return state
-        centred = state - self._service.centre(self)
-        centred.flags.writeable = False
-        return centred
+        state = self.raw(transcript, offsets)
+        if self._spec.center:
+            state = state - self._service.centre(self)
+        if self._spec.norm is Norm.RMS:
+            state = (state / np.sqrt(np.mean(np.square(state, dtype=np.float64)))).astype(np.float32)
+        state.flags.writeable = False
+        return state
 
-    def raw(self, transcript: Transcript) -> State:
-        """Return the model's own state, whether or not the campaign centres it."""
-        return self._service.state(self._model, self.chain(transcript), self._spec.position)
+    def raw(self, transcript: Transcript, offsets: NDArray[np.float32] = _UNCHANGED) -> State:
+        """Return the model's own state, neither centred nor normalised."""
+        given = offsets if offsets.size else self._unchanged
+        request = self._reader.request(self.chain(transcript), given)
+        return self._service.state(self._reader, request, self.hidden_size)
 
     def chain(self, transcript: Transcript) -> Chain:
-        """Return the token ids after each step that led to ``transcript``, from an empty conversation on."""
+        """Return what is read after each step that led to ``transcript``, from an empty conversation on.
+
+        Tokens behind the one whose state is taken cannot change it and are left out.
+        """
         turns = (Transcript(transcript.query, transcript.items[:count]) for count in range(len(transcript.items) + 1))
-        return tuple(self.token_ids(step) for step in (Transcript(""), *turns))
+        ends = POSITIONS[self._spec.position] + 1
+        texts = (self.token_ids(step) for step in (Transcript(""), *turns))
+        return tuple(ids[: len(ids) + ends] for ids in texts)
 
     def token_ids(self, transcript: Transcript) -> tuple[int, ...]:
         """Return what the model reads: items cut to ``item_tokens``, then the whole to ``max_tokens``."""
@@ -242,13 +223,6 @@ class Encoder:
             item_tokens=self._spec.item_tokens,
             center=hashlib.sha256("\n".join(QUESTIONS).encode()).hexdigest() if self._spec.center else "",
         )
-
-
-def _key(model: _Model, chain: Chain, position: str) -> bytes:
-    digest = hashlib.sha256(model.cache_prefix + position.encode())
-    for token_ids in chain:
-        digest.update(f"\n{len(token_ids)}\n".encode() + np.asarray(token_ids, dtype="<i4").tobytes())
-    return digest.digest()
 
 
 def _check(spec: EncoderSpec, context: int) -> None:

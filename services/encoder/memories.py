@@ -1,32 +1,47 @@
-"""Memories of conversations that may go on: the newest ones, bounded in bytes."""
+"""What was computed most recently, bounded in bytes."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from typing import Generic, Protocol, TypeVar
 
-from services.encoder.slm import Memory
+
+class Sized(Protocol):
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        ...
 
 
-class Memories:
-    """What was read most recently. Losing an entry costs its passes again, never other bits."""
+Kept = TypeVar("Kept", bound=Sized)
+
+
+class Memories(Generic[Kept]):
+    """The newest entries. Losing one costs its computation again, never other bits. Safe to use from many threads."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._bytes = 0
-        self._kept: OrderedDict[bytes, Memory] = OrderedDict()
+        self._kept: OrderedDict[bytes, Kept] = OrderedDict()
         self._lock = threading.Lock()
+        self.bytes = 0
+        self.hits = 0
+        self.misses = 0
 
-    def get(self, key: bytes) -> Memory | None:
+    def get(self, key: bytes) -> Kept | None:
         with self._lock:
-            if (memory := self._kept.get(key)) is not None:
-                self._kept.move_to_end(key)
-            return memory
+            kept = self._kept.get(key)
+            if kept is None:
+                self.misses += 1
+                return None
+            self.hits += 1
+            self._kept.move_to_end(key)
+            return kept
 
-    def put(self, key: bytes, memory: Memory) -> None:
+    def put(self, key: bytes, entry: Kept) -> None:
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = memory
-                self._bytes += memory.size
-            while self._bytes > self._max_bytes:
-                self._bytes -= self._kept.popitem(last=False)[1].size
+                self._kept[key] = entry
+                self.bytes += entry.size
+            while self.bytes > self._max_bytes:
+                self.bytes -= self._kept.popitem(last=False)[1].size

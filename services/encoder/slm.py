@@ -1,10 +1,8 @@
-"""The small language model as a function from token ids to one hidden state (paper, section 3.1; dossier 1.2)."""
+"""The small language model: weights from a folder, in the precision and on the device where they are used."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +11,15 @@ import torch
 import transformers
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from transformers import AutoModel, DynamicCache
-from transformers.cache_utils import DynamicLayer
+from transformers import AutoModel
 from transformers.utils import logging
 
 from services.core.errors import SpecError
+from services.encoder.decoder import Decoder
 
 # Index from the end of the conversation with its generation prompt. The paper takes the penultimate token; with Qwen3's
 # template and thinking off that is `</think>`.
 POSITIONS = {"penultimate": -2, "last": -1}
-
-
-@dataclass(frozen=True)
-class Memory:
-    """What a pass leaves behind: for each layer, keys and values of all its tokens, (1, heads, tokens, head size)."""
-
-    token_ids: tuple[int, ...]
-    layers: tuple[tuple[torch.Tensor, torch.Tensor], ...]
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return sum(tensor.nbytes for layer in self.layers for tensor in layer)
 
 
 def limit_threads(threads: int) -> None:
@@ -42,29 +27,25 @@ def limit_threads(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def numerics(threads: int) -> str:
-    """Return what, besides weights and text, can change the last bits of a state."""
-    versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
-    return f"{versions}, {torch.backends.cpu.get_cpu_capability()}, {threads} threads, float32, chained"
-
-
 class SmallLanguageModel:
-    """Weights in float32 on the CPU, read one conversation at a time.
+    """Weights in float32 on a CPU, where bfloat16 is slower, and in bfloat16 on a GPU."""
 
-    One text alone in each pass, without padding: the state of a text then never depends on what else is being read.
-    """
-
-    def __init__(self, module: torch.nn.Module, hidden_size: int, context: int) -> None:
-        self._module = module.eval()
-        layers = DynamicCache(config=module.config).layers
-        # Sliding windows forget their oldest keys, and other kinds of layers have none to cut at a token.
-        self.extends = bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
+    def __init__(self, module: torch.nn.Module, hidden_size: int, context: int, device: str) -> None:
+        self._module = module.eval().requires_grad_(False)
+        self._device = device
+        self.decoder = Decoder(module) if Decoder.supports(module) else None
         self.hidden_size = hidden_size
         self.context = context
 
     @classmethod
-    def load(cls, folder: Path, model: str) -> SmallLanguageModel:
+    def load(cls, folder: Path, model: str, device: str = "cpu", dtype: str | None = None) -> SmallLanguageModel:
         """Read the model without its output layer from safetensors; code in the folder is never run.
+
+        Args:
+            folder: the model's files.
+            model: its name, for errors.
+            device: ``cpu`` or a torch device such as ``cuda:0``.
+            dtype: ``float32`` or ``bfloat16`` instead of what suits the device.
 
         Raises:
             SpecError: the folder holds no causal language model that transformers knows, or only part of one.
@@ -77,7 +58,7 @@ class SmallLanguageModel:
                 local_files_only=True,
                 use_safetensors=True,
                 trust_remote_code=False,
-                dtype=torch.float32,
+                dtype=getattr(torch, dtype or precision(device)),
                 output_loading_info=True,
             )
         except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
@@ -86,47 +67,31 @@ class SmallLanguageModel:
             missing = ", ".join(sorted(report["missing_keys"])[:3])
             raise SpecError("encoder.model", model, f"a complete set of weights ({folder} lacks {missing}, ...)")
         settings = module.config.get_text_config()
-        return cls(module, int(settings.hidden_size), int(settings.max_position_embeddings))
-
-    def state(self, token_ids: Sequence[int], position: str) -> NDArray[np.float32]:
-        """Return the hidden state after the final norm, float32 of shape (hidden_size,), in one pass over all tokens.
-
-        Raises:
-            SpecError: the state is not finite, so the weights do not work in float32.
-        """
-        return self.read(token_ids, position, None)[0]
+        return cls(module.to(device), int(settings.hidden_size), int(settings.max_position_embeddings), device)
 
     @torch.inference_mode()
-    def read(
-        self, token_ids: Sequence[int], position: str, before: Memory | None
-    ) -> tuple[NDArray[np.float32], Memory | None]:
-        """Return the state at ``position`` and the memory of this pass, going on from ``before`` as far as it agrees.
-
-        The last bits depend on where the passes were cut, so callers who want equal bits cut in the same places.
-
-        Args:
-            token_ids: the whole conversation, at least two tokens.
-            position: see ``POSITIONS``.
-            before: of an earlier conversation; None to read from the start, as for models that do not ``extends``.
+    def state(self, token_ids: Sequence[int]) -> NDArray[np.float32]:
+        """Return the last token's hidden state after the final norm, float32 of shape (hidden_size,), in one pass.
 
         Raises:
-            SpecError: the state is not finite, so the weights do not work in float32.
+            SpecError: the state is not finite, so the weights do not work in this precision.
         """
-        known = 0 if before is None else min(_shared(before.token_ids, token_ids), len(token_ids) - 2)
-        cache = DynamicCache(config=self._module.config) if self.extends else None
-        if before is not None and cache is not None and known:
-            for number, (keys, values) in enumerate(before.layers):
-                cache.update(keys[:, :, :known].contiguous(), values[:, :, :known].contiguous(), number)
-        ids = torch.tensor([token_ids[known:]], dtype=torch.long)
-        output: Any = self._module(input_ids=ids, cache=cache, use_cache=self.extends)
-        state: NDArray[np.float32] = output.last_hidden_state[0, POSITIONS[position]].numpy().copy()
+        ids = torch.tensor([token_ids], dtype=torch.long, device=self._device)
+        output: Any = self._module(input_ids=ids, use_cache=False)
+        state: NDArray[np.float32] = output.last_hidden_state[0, -1].float().cpu().numpy().copy()
         if not np.isfinite(state).all():
-            raise SpecError("encoder.model", "a state that is not finite", "weights that work in float32")
-        if cache is None:
-            return state, None
-        return state, Memory(tuple(token_ids), tuple((layer.keys, layer.values) for layer in cache.layers))
+            raise SpecError("encoder.model", "a state that is not finite", "weights that work in this precision")
+        state.flags.writeable = False
+        return state
 
 
-def _shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many leading entries two sequences have in common."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+def precision(device: str) -> str:
+    """Return the number format that a device computes in."""
+    return "float32" if device == "cpu" else "bfloat16"
+
+
+def numerics(threads: int, device: str) -> str:
+    """Return what, besides weights and text, can change the last bits of a state."""
+    versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
+    kind = torch.backends.cpu.get_cpu_capability() if device == "cpu" else torch.cuda.get_device_name(device)
+    return f"{versions}, {kind}, {threads} threads, {precision(device)}, layer by layer"

@@ -122,13 +122,13 @@ class StateCache:
     def counts(self) -> CacheCounts:
         return self._counts
 
-    def get(self, key: bytes, size: int) -> State | None:
-        """Return the state of ``size`` numbers under ``key``, read-only, or None."""
+    def get(self, key: bytes, size: int, *, filed: bool = True) -> State | None:
+        """Return the state of ``size`` numbers under ``key``, read-only, or None; ``filed``: look in the file too."""
         state = self.remembered(key)
         if state is not None:
             self._count(hits=1)
             return state
-        state = None if self._file is None else self._file.get(key)
+        state = self._file.get(key) if filed and self._file is not None else None
         if state is None or state.shape != (size,):
             self._count(misses=1)
             return None
@@ -143,11 +143,11 @@ class StateCache:
                 self._states.move_to_end(key)
             return state
 
-    def put(self, key: bytes, state: State) -> None:
-        """Keep ``state``, which becomes read-only."""
+    def put(self, key: bytes, state: State, *, filed: bool = True) -> None:
+        """Keep ``state``, which becomes read-only; ``filed``: in the file too."""
         state.flags.writeable = False
         self._remember(key, state)
-        if self._file is not None:
+        if filed and self._file is not None:
             self._file.put(key, state)
 
     def close(self) -> None:

@@ -22,7 +22,9 @@ _SPLIT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{
 _CORPUS = [f"\n\nassistant user question thought worker {n} + {n * 7} = {n * 8}.\n\nAnswer: {n}\n" for n in range(300)]
 
 
-def build_tiny_qwen3(folder: Path, *, hidden_size: int = 32, vocabulary: int = 512, seed: int = 0) -> Path:
+def build_tiny_qwen3(
+    folder: Path, *, hidden_size: int = 32, vocabulary: int = 512, seed: int = 0, tied: bool = True
+) -> Path:
     """Write configuration, weights and tokenizer into ``folder`` and return it."""
     tokenizer = _tokenizer(vocabulary)
     tokenizer.save_pretrained(folder)
@@ -35,7 +37,7 @@ def build_tiny_qwen3(folder: Path, *, hidden_size: int = 32, vocabulary: int = 5
         num_key_value_heads=2,
         head_dim=hidden_size // 4,
         max_position_embeddings=8192,
-        tie_word_embeddings=True,
+        tie_word_embeddings=tied,
     )
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from services.core.campaign import EncoderSpec
+from services.core.campaign import EncoderSpec, Norm
 from services.core.errors import AttemptInterrupted, SpecError
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
 from services.encoder.coordinator import Encoder, EncoderService
+from services.encoder.decoder import Decoder, Layers, Piece
+from services.encoder.reader import Reader, Request, State
 from services.encoder.reference import QUESTIONS
-from services.encoder.slm import Memory, SmallLanguageModel
-from services.encoder.state_cache import State
+from services.encoder.slm import SmallLanguageModel
 from tests.support.tiny_qwen3 import build_tiny_qwen3
-
-Read = tuple[State, Memory | None]
 
 
 @pytest.fixture(scope="module")
@@ -89,14 +89,14 @@ def test_threads_that_ask_the_same_wait_for_one_pass(
 ) -> None:
     passes: list[int] = []
     may_go = threading.Event()
-    real = SmallLanguageModel.read
+    real = Decoder.run
 
-    def slow(self: SmallLanguageModel, ids: Sequence[int], position: str, before: Memory | None) -> Read:
-        passes.append(len(ids))
+    def slow(self: Decoder, first: int, last: int, pieces: Sequence[Piece]) -> list[tuple[torch.Tensor, Layers]]:
+        passes.append(len(pieces))
         assert may_go.wait(30)
-        return real(self, ids, position, before)
+        return real(self, first, last, pieces)
 
-    monkeypatch.setattr(SmallLanguageModel, "read", slow)
+    monkeypatch.setattr(Decoder, "run", slow)
     with ThreadPoolExecutor(8) as threads:
         asked = [threads.submit(encoder.encode, conversation("same")) for _ in range(8)]
         while service.counts().misses < 8:
@@ -114,7 +114,7 @@ def test_no_more_than_parallel_passes_at_once(
     running, most = 0, 0
     both = threading.Barrier(2, timeout=30)
 
-    def counted(self: SmallLanguageModel, ids: Sequence[int], position: str, before: Memory | None) -> Read:
+    def counted(self: Reader, request: Request) -> State:
         nonlocal running, most
         with lock:
             running += 1
@@ -123,9 +123,9 @@ def test_no_more_than_parallel_passes_at_once(
         with lock:
             running -= 1
         both.wait()
-        return np.zeros(self.hidden_size, dtype=np.float32), None
+        return np.zeros(32, dtype=np.float32)
 
-    monkeypatch.setattr(SmallLanguageModel, "read", counted)
+    monkeypatch.setattr(Reader, "state", counted)
     with EncoderService(tmp_path, parallel=2) as service, ThreadPoolExecutor(8) as threads:
         list(threads.map(service.encoder(spec, 3).encode, [conversation(str(number)) for number in range(8)]))
     assert most == 2
@@ -135,7 +135,7 @@ def test_a_failed_pass_reaches_every_asker_and_is_tried_again(
     encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(SmallLanguageModel, "read", lambda *_: 1 / 0)
+        patch.setattr(Decoder, "run", lambda *_: 1 / 0)
         for _ in range(2):
             with pytest.raises(ZeroDivisionError):
                 encoder.encode(conversation("1 + 1"))
@@ -146,7 +146,7 @@ def test_a_shared_file_spares_the_pass(tmp_path: Path, spec: EncoderSpec, monkey
     file = tmp_path / "states.sqlite"
     with EncoderService(tmp_path, cache_file=file) as first:
         expected = first.encoder(spec, 3).encode(conversation("1 + 1"))
-    monkeypatch.setattr(SmallLanguageModel, "read", lambda *_: 1 / 0)
+    monkeypatch.setattr(Decoder, "run", lambda *_: 1 / 0)
     with EncoderService(tmp_path, cache_file=file) as second:
         found = second.encoder(spec, 3).encode(conversation("1 + 1"))
         assert second.counts().file_hits == 1
@@ -175,9 +175,9 @@ def test_the_model_is_loaded_once(service: EncoderService, spec: EncoderSpec, mo
     loads: list[str] = []
     real = SmallLanguageModel.load
 
-    def counted(folder: Path, model: str) -> SmallLanguageModel:
+    def counted(folder: Path, model: str, device: str) -> SmallLanguageModel:
         loads.append(model)
-        return real(folder, model)
+        return real(folder, model, device)
 
     monkeypatch.setattr(SmallLanguageModel, "load", counted)
     with ThreadPoolExecutor(8) as threads:
@@ -217,12 +217,12 @@ def test_closing_interrupts_those_who_wait(tmp_path: Path, spec: EncoderSpec, mo
     encoder = service.encoder(spec, 3)
     started, may_go = threading.Event(), threading.Event()
 
-    def slow(self: SmallLanguageModel, ids: Sequence[int], position: str, before: Memory | None) -> Read:
+    def slow(self: Reader, request: Request) -> State:
         started.set()
         assert may_go.wait(30)
-        return np.zeros(32, dtype=np.float32), None
+        return np.zeros(32, dtype=np.float32)
 
-    monkeypatch.setattr(SmallLanguageModel, "read", slow)
+    monkeypatch.setattr(Reader, "state", slow)
     with ThreadPoolExecutor(3) as threads:
         under_way = threads.submit(encoder.encode, conversation("1"))
         assert started.wait(30)
@@ -284,20 +284,33 @@ def test_what_is_remembered_changes_no_bit(tmp_path: Path, spec: EncoderSpec, me
 def test_a_turn_pays_for_its_new_tokens_only(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder.encode(Transcript(TALK.query, TALK.items[:2]))
     paid: list[int] = []
-    real = SmallLanguageModel.read
+    real = Decoder.run
 
-    def counted(self: SmallLanguageModel, ids: Sequence[int], position: str, before: Memory | None) -> Read:
-        assert before is not None
-        shared = [one == other for one, other in zip(before.token_ids, ids, strict=False)]
-        paid.append(len(ids) - (shared.index(False) if False in shared else len(shared)))
-        return real(self, ids, position, before)
+    def counted(self: Decoder, first: int, last: int, pieces: Sequence[Piece]) -> list[tuple[torch.Tensor, Layers]]:
+        paid.extend(len(piece.inputs) for piece in pieces)
+        return real(self, first, last, pieces)
 
-    monkeypatch.setattr(SmallLanguageModel, "read", counted)
+    monkeypatch.setattr(Decoder, "run", counted)
     encoder.encode(TALK)
     assert len(paid) == 1
     assert paid[0] < len(encoder.token_ids(TALK)) / 2
 
 
-def test_reading_turn_by_turn_gives_the_state_of_one_pass(folder: Path, encoder: Encoder) -> None:
-    whole = SmallLanguageModel.load(folder, "whole").state(encoder.token_ids(TALK), "penultimate")
+@pytest.mark.parametrize("position", ["penultimate", "last"])
+def test_reading_turn_by_turn_gives_the_state_of_one_pass(
+    folder: Path, service: EncoderService, spec: EncoderSpec, position: str
+) -> None:
+    encoder = service.encoder(replace(spec, position=position), 3)
+    ids = encoder.token_ids(TALK)
+    read = ids[:-1] if position == "penultimate" else ids
+    whole = SmallLanguageModel.load(folder, "whole").state(read)
     np.testing.assert_allclose(encoder.encode(TALK), whole, rtol=1e-4, atol=1e-5)
+
+
+def test_rms_gives_states_of_equal_length(service: EncoderService, spec: EncoderSpec) -> None:
+    talk = conversation("1 + 1", "a")
+    raw = service.encoder(replace(spec, center=True), 3).encode(talk)
+    scaled = service.encoder(replace(spec, center=True, norm=Norm.RMS), 3).encode(talk)
+    assert np.sqrt(np.mean(scaled**2)) == pytest.approx(1, rel=1e-6)
+    np.testing.assert_allclose(scaled / scaled[0], raw / raw[0], rtol=1e-4)
+    assert scaled.dtype == np.float32

@@ -27,27 +27,24 @@ def model(folder: Path) -> SmallLanguageModel:
     return SmallLanguageModel.load(folder, str(folder))
 
 
-@pytest.mark.parametrize(("position", "index"), [("penultimate", -2), ("last", -1)])
-def test_state_is_the_normed_last_layer_at_the_position(
-    model: SmallLanguageModel, folder: Path, position: str, index: int
-) -> None:
+def test_state_is_the_normed_last_layer_of_the_last_token(model: SmallLanguageModel, folder: Path) -> None:
     slow = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     with torch.no_grad():
         states = slow(torch.tensor([IDS]), output_hidden_states=True).hidden_states[-1]
-    state = model.state(IDS, position)
-    assert state.dtype == np.float32
-    assert state.shape == (32,)
-    np.testing.assert_allclose(state, states[0, index].numpy(), rtol=1e-5, atol=1e-6)
+    for end in (len(IDS), len(IDS) - 1):
+        state = model.state(IDS[:end])
+        assert state.dtype == np.float32
+        assert state.shape == (32,)
+        assert not state.flags.writeable
+        np.testing.assert_allclose(state, states[0, end - 1].numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_state_is_normed(model: SmallLanguageModel) -> None:
-    assert np.sqrt(np.mean(model.state(IDS, "last") ** 2)) == pytest.approx(1.0, abs=0.01)
+    assert np.sqrt(np.mean(model.state(IDS) ** 2)) == pytest.approx(1.0, abs=0.01)
 
 
-def test_positions_and_texts_give_different_states(model: SmallLanguageModel) -> None:
-    state = model.state(IDS, "penultimate")
-    assert not np.array_equal(state, model.state(IDS, "last"))
-    assert not np.array_equal(state, model.state((*IDS[:-3], 7, *IDS[-2:]), "penultimate"))
+def test_every_token_counts(model: SmallLanguageModel) -> None:
+    assert not np.array_equal(model.state(IDS), model.state((*IDS[:-3], 7, *IDS[-2:])))
 
 
 def test_half_precision_weights_are_read_as_float32(folder: Path, tmp_path: Path) -> None:
@@ -55,10 +52,8 @@ def test_half_precision_weights_are_read_as_float32(folder: Path, tmp_path: Path
     weights = {name: tensor.to(torch.bfloat16) for name, tensor in load_file(copy / "model.safetensors").items()}
     save_file(weights, copy / "model.safetensors", metadata={"format": "pt"})
     model = SmallLanguageModel.load(copy, "half")
-    assert model.state(IDS, "last").dtype == np.float32
-    np.testing.assert_allclose(
-        model.state(IDS, "last"), SmallLanguageModel.load(folder, "full").state(IDS, "last"), atol=0.1
-    )
+    assert model.state(IDS).dtype == np.float32
+    np.testing.assert_allclose(model.state(IDS), SmallLanguageModel.load(folder, "full").state(IDS), atol=0.1)
 
 
 def test_sizes_are_known(model: SmallLanguageModel) -> None:
@@ -80,7 +75,7 @@ def test_weights_that_are_not_finite_are_an_error(tmp_path: Path) -> None:
     weights["norm.weight"][3] = torch.nan
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(SpecError, match="not finite"):
-        SmallLanguageModel.load(folder, "nan").state(IDS, "last")
+        SmallLanguageModel.load(folder, "nan").state(IDS)
 
 
 def test_pickled_weights_and_code_are_refused(tmp_path: Path) -> None:

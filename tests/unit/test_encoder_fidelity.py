@@ -1,0 +1,101 @@
+"""The fast reading against the slow reference: same logits, same decisions, whatever is cached or read side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from services.core.campaign import EncoderSpec
+from services.core.policy.layout import Layout
+from services.core.policy.selection import select
+from services.core.protocol.roles import ROLE_ORDER
+from services.encoder import coordinator
+from services.encoder.coordinator import EncoderService
+from services.encoder.passes import Together
+from tests.support.conversations import conversations
+from tests.support.slow_reference import SlowReference
+from tests.support.tiny_qwen3 import build_tiny_qwen3
+
+AGENTS, TURNS, CANDIDATES, QUESTIONS = 4, 5, 4, 2
+DRAWS = 10_000 // (TURNS * CANDIDATES * QUESTIONS)
+LAYOUT = Layout.of(AGENTS, ROLE_ORDER, 32)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_qwen3(tmp_path_factory.mktemp("tied"))
+
+
+@pytest.fixture(scope="module")
+def untied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_qwen3(tmp_path_factory.mktemp("untied"), tied=False)
+
+
+@pytest.fixture(scope="module", params=["alone", "together"])
+def make_service(request: pytest.FixtureRequest) -> Callable[[Path], EncoderService]:
+    """Make services that read each conversation alone, as on a CPU, or side by side, as on a GPU."""
+
+    def make(model_dir: Path) -> EncoderService:
+        with pytest.MonkeyPatch.context() as patch:
+            if request.param == "together":
+                patch.setattr(coordinator, "Alone", lambda *_: Together(threads=1, wait_seconds=0.05))
+            return EncoderService(model_dir)
+
+    return make
+
+
+def logits(head: NDArray[np.float64], state: NDArray[np.float32]) -> NDArray[np.float64]:
+    return head @ state.astype(np.float64)
+
+
+@pytest.mark.parametrize("choice", ["none", "seven", "nine"])
+def test_decisions_are_those_of_the_slow_reference(
+    folder: Path, tmp_path: Path, make_service: Callable[[Path], EncoderService], choice: str
+) -> None:
+    compare(folder, tmp_path, make_service, choice)
+
+
+def test_untied_output_weights_have_no_effect_and_untied_embeddings_have(
+    untied: Path, tmp_path: Path, make_service: Callable[[Path], EncoderService]
+) -> None:
+    compare(untied, tmp_path, make_service, "nine")
+
+
+def compare(folder: Path, model_dir: Path, make_service: Callable[[Path], EncoderService], choice: str) -> None:
+    reference = SlowReference(folder)
+    matrices = reference.matrices(choice)
+    rng = np.random.default_rng(7)
+    size = sum(matrix.size for matrix in matrices)
+    candidates = [
+        (rng.normal(0, 0.2, size).astype(np.float32), rng.normal(0, 0.5, (LAYOUT.rows, 32))) for _ in range(CANDIDATES)
+    ]
+    talks = [talk for seed in range(QUESTIONS) for talk in conversations(seed, TURNS)]
+    asked = [(talk, offsets, head) for talk in talks for offsets, head in candidates]
+    with make_service(model_dir) as service, ThreadPoolExecutor(len(asked)) as threads:
+        encoder = service.encoder(EncoderSpec(str(folder), singular_values=matrices), AGENTS)
+        states = list(threads.map(lambda one: encoder.encode(one[0], one[1]), asked))
+    same = 0
+    for number, ((talk, offsets, head), state) in enumerate(zip(asked, states, strict=True)):
+        slow = logits(head, reference.state(encoder.token_ids(talk), matrices, offsets))
+        fast = logits(head, state)
+        assert np.abs(fast - slow).max() < 1e-4 * np.abs(slow).max()
+        one, other = np.random.default_rng(number), np.random.default_rng(number)
+        same += sum(select(fast, LAYOUT, one) == select(slow, LAYOUT, other) for _ in range(DRAWS))
+    assert same == 10_000
+
+
+def test_candidates_differ(folder: Path, tmp_path: Path) -> None:
+    matrices = SlowReference(folder).matrices("seven")
+    size = sum(matrix.size for matrix in matrices)
+    with EncoderService(tmp_path) as service:
+        encoder = service.encoder(EncoderSpec(str(folder), singular_values=matrices), AGENTS)
+        plain = service.encoder(EncoderSpec(str(folder)), AGENTS)
+        talk = conversations(1, 3)[-1]
+        changed = encoder.encode(talk, np.full(size, 0.3, dtype=np.float32) * np.arange(size) / size)
+        np.testing.assert_allclose(encoder.encode(talk), plain.encode(talk), rtol=1e-5, atol=1e-6)
+        assert np.abs(changed - plain.encode(talk)).max() > 1e-3
