@@ -74,11 +74,12 @@ def compare(folder: Path, model_dir: Path, make_service: Callable[[Path], Encode
     candidates = [
         (rng.normal(0, 0.2, size).astype(np.float32), rng.normal(0, 0.5, (LAYOUT.rows, 32))) for _ in range(CANDIDATES)
     ]
-    talks = [talk for seed in range(QUESTIONS) for talk in conversations(seed, TURNS)]
-    asked = [(talk, offsets, head) for talk in talks for offsets, head in candidates]
-    with make_service(model_dir) as service, ThreadPoolExecutor(len(asked)) as threads:
+    talks = [conversations(seed, TURNS, words=10 + 20 * seed) for seed in range(QUESTIONS)]
+    turns = [[(talk[turn], *candidate) for talk in talks for candidate in candidates] for turn in range(TURNS)]
+    with make_service(model_dir) as service, ThreadPoolExecutor(len(turns[0])) as threads:
         encoder = service.encoder(EncoderSpec(str(folder), singular_values=matrices), AGENTS)
-        states = list(threads.map(lambda one: encoder.encode(one[0], one[1]), asked))
+        states = [state for turn in turns for state in threads.map(lambda one: encoder.encode(one[0], one[1]), turn)]
+    asked = [one for turn in turns for one in turn]
     same = 0
     for number, ((talk, offsets, head), state) in enumerate(zip(asked, states, strict=True)):
         slow = logits(head, reference.state(encoder.token_ids(talk), matrices, offsets))
@@ -96,6 +97,6 @@ def test_candidates_differ(folder: Path, tmp_path: Path) -> None:
         encoder = service.encoder(EncoderSpec(str(folder), singular_values=matrices), AGENTS)
         plain = service.encoder(EncoderSpec(str(folder)), AGENTS)
         talk = conversations(1, 3)[-1]
-        changed = encoder.encode(talk, np.full(size, 0.3, dtype=np.float32) * np.arange(size) / size)
+        changed = encoder.encode(talk, np.linspace(0, 0.3, size, dtype=np.float32))
         np.testing.assert_allclose(encoder.encode(talk), plain.encode(talk), rtol=1e-5, atol=1e-6)
         assert np.abs(changed - plain.encode(talk)).max() > 1e-3
