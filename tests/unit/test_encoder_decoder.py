@@ -121,8 +121,8 @@ def test_a_change_acts_as_if_the_weights_were_replaced(module: Any) -> None:
     changed = {name: weight(decoder, name) * 1.3 for name in names}
     ((state, _),) = decoder.run(0, 4, [Piece(ids, (), Change(changed))])
     before = plain(module, ids)
-    for name, weight in changed.items():
-        module.get_submodule(name).weight.copy_(weight)
+    for name, replaced in changed.items():
+        module.get_submodule(name).weight.copy_(replaced)
     close(state, plain(module, ids))
     assert (state - before).abs().max() > 1e-3
 
