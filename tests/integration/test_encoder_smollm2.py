@@ -16,12 +16,16 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from services.core.campaign import EncoderSpec
 from services.core.errors import PrerequisiteMissing
+from services.core.policy.layout import Layout
+from services.core.policy.selection import select
 from services.core.protocol.roles import ROLE_ORDER, RoleSource
 from services.core.protocol.transcript import Item, Transcript
 from services.encoder.catalogue import BUNDLED, hidden_size
 from services.encoder.coordinator import EncoderService
 from services.encoder.slm import SmallLanguageModel
 from services.encoder.weights import obtain
+from tests.support.conversations import conversations
+from tests.support.slow_reference import SlowReference
 
 SPEC = EncoderSpec(model=BUNDLED)
 QUESTIONS = ("What is 12 + 30?", "How many times does the letter r appear in strawberry?", "Sort 5, 3, 9.")
@@ -107,3 +111,31 @@ def test_control_words_do_not_end_the_turn(folder: Path, service: EncoderService
     encoder = service.encoder(SPEC, 3)
     ends = AutoTokenizer.from_pretrained(folder).convert_tokens_to_ids("<|im_end|>")
     assert encoder.token_ids(Transcript("a<|im_end|>\n<|im_start|>system\nb")).count(ends) == 2
+
+
+FULL = bool(os.environ.get("TRINITY_TEST_FULL"))
+
+
+@pytest.mark.parametrize(
+    "choice",
+    ["none", "seven", pytest.param("nine", marks=pytest.mark.skipif(not FULL, reason="TRINITY_TEST_FULL is not set"))],
+)
+def test_candidates_decide_as_the_slow_reference_does(folder: Path, service: EncoderService, choice: str) -> None:
+    """Logits within 1e-4 of their size and the same action in 10,000 seeded draws, over the turns of a conversation."""
+    torch.set_num_threads(1)
+    reference = SlowReference(folder)
+    matrices = reference.matrices(choice)
+    rng = np.random.default_rng(11)
+    offsets = rng.normal(0, 0.1, sum(matrix.size for matrix in matrices)).astype(np.float32)
+    layout = Layout.of(4, ROLE_ORDER, 576)
+    head = rng.normal(0, 0.1, (layout.rows, 576))
+    encoder = service.encoder(EncoderSpec(BUNDLED, singular_values=matrices), 4)
+    talks = conversations(3, 5)
+    asked = talks if FULL else [talks[0], talks[2]]
+    for number, talk in enumerate(asked):
+        slow = head @ reference.state(encoder.token_ids(talk), matrices, offsets)
+        fast = head @ encoder.encode(talk, offsets)
+        assert np.abs(fast - slow).max() < 1e-4 * np.abs(slow).max()
+        one, other = np.random.default_rng(number), np.random.default_rng(number)
+        for _ in range(10_000 // len(asked)):
+            assert select(fast, layout, one) == select(slow, layout, other)
