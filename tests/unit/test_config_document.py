@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from services.config import campaign as campaigns
 from services.config.document import from_json, problems_from_json, sha256, to_json
-from services.config.sections import RESERVED_OPTIONS
+from services.config.model_section import RESERVED_OPTIONS
 from services.core.campaign import (
     BudgetLimits,
     Campaign,
