@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from services.cli import overviews, render, reporting
+from services.cli import candidates, overviews, render, reporting
 from services.cli.advice import what_now
 from services.cli.overviews import Overview
 from services.core.campaign import Campaign
@@ -81,8 +81,7 @@ def show_head(found: Overview) -> None:
     lines = [("what now", advice)] if (advice := what_now(record)) else []
     lines += [
         ("pool", ", ".join(model.name for model in campaign.pool)),
-        ("encoder", f"{campaign.encoder.model}, {campaign.encoder.position} position"),
-        ("protocol", f"{', '.join(campaign.protocol.roles)}; at most {campaign.protocol.max_turns} turns"),
+        *candidates.lines(campaign),
         ("search", search_text(record.dimension, campaign)),
         ("seed", f"{record.seed}; specification {record.spec_sha256[:12]}; {record.versions.get('search', '-')}"),
         ("submitted", render.moment(record.created_at)),
@@ -105,7 +104,10 @@ def show_head(found: Overview) -> None:
 def search_text(dimension: int, campaign: Campaign) -> str:
     search = campaign.search
     sizes = f"dimension {dimension:,}, population {search.population}, {search.replicates} replicates"
-    return f"{sizes}, {search.generations} generations, sigma {search.sigma0:g}, {search.minibatch} minibatch"
+    steps = f"{search.generations} generations, sigma {search.sigma0:g} by {search.step_size}"
+    bonuses = (("entropy", search.entropy_bonus), ("turn", search.turn_bonus))
+    shaping = "".join(f", {name} bonus {weight:g}" for name, weight in bonuses if weight)
+    return f"{sizes}, {steps}, {search.minibatch} minibatch{shaping}"
 
 
 def generation_line(progress: Progress) -> str:
