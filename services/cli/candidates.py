@@ -54,9 +54,11 @@ def head_text(campaign: Campaign) -> str:
 
 def theta_text(layout: Layout) -> str:
     """Return the sizes of theta's blocks, their sum and what the head's rows are."""
-    blocks = " + ".join(f"{name} {size:,}" for name, size in layout.blocks.items() if size)
+    blocks = [f"{name} {size:,}" for name, size in layout.blocks.items() if size]
+    total = f" = {layout.size:,}" if len(blocks) > 1 else ""
+    agents = f"{len(layout.agents)} agent{'s' * (len(layout.agents) > 1)}"
     roles = f" + {layout.role_rows} roles" if layout.role_rows else ""
-    return f"{blocks} = {layout.size:,}; {len(layout.agents)} agents{roles}"
+    return f"{' + '.join(blocks)}{total}; {agents}{roles}"
 
 
 def protocol_text(campaign: Campaign, layout: Layout) -> str:

@@ -135,7 +135,8 @@ def _require_encoder(campaign: Campaign) -> None:
     encoder = campaign.encoder
     architecture = catalogue.architecture(encoder.model, encoder.revision)
     if architecture.hidden != campaign.hidden_size:
-        wanted = f"an encoder whose states have {campaign.hidden_size} entries as before, not {architecture.hidden}"
+        theirs, ours = campaign.hidden_size, architecture.hidden
+        wanted = f"an encoder whose states have {theirs} entries as before; those of this one have {ours}"
         raise SpecError("--set encoder", encoder.model, wanted)
     known = architecture.matrices()
     for matrix in encoder.singular_values:

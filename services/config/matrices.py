@@ -32,7 +32,7 @@ def resolve_matrices(choice: str | Sequence[str], architecture: Architecture) ->
     if choice == NONE:
         return ()
     if architecture.decoder is None:
-        wanted = f"none: the matrices of a {architecture.family} model are not known, only {', '.join(FAMILIES)} models'"
+        wanted = f"none: matrices of {architecture.family} models are not known, only of {', '.join(FAMILIES)} models"
         raise SpecError(FIELD, choice, wanted)
     known, layers = architecture.matrices(), architecture.decoder.layers
     given = _names(choice, layers)

@@ -6,12 +6,12 @@ A preset fills in what the file does not say. Where the paper says nothing its p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 Values = Mapping[str, Mapping[str, Any]]
 
 DEFAULT_ENCODER = "smollm2-135m-instruct"
-RECOMMENDED_NAME = "recommended"
+RECOMMENDED_NAME: Final = "recommended"
 
 PAPER: Values = {
     "encoder": {

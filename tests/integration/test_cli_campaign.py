@@ -164,11 +164,6 @@ def test_calls_and_weight_are_stored_listed_and_shown(cli: CommandLine) -> None:
     assert "calls" in text
 
 
-def test_known_hidden_sizes_are_the_catalogue_s() -> None:
-    catalogue = pytest.importorskip("services.encoder.catalogue")
-    assert submission.HIDDEN_SIZES[catalogue.BUNDLED] == catalogue.hidden_size(catalogue.BUNDLED)
-
-
 def test_a_name_is_accepted_on_the_command_line_exactly_when_a_file_may_carry_it(bare_cli: CommandLine) -> None:
     for name in ("a", "a.b-c_1", "9x", "x" * 64, "X", ".a", "é", "x" * 65):
         in_file = bare_cli(

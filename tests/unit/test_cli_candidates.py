@@ -1,0 +1,43 @@
+"""What is searched, in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from services.cli import candidates
+from services.config.matrices import resolve_matrices
+from services.core.campaign import EncoderSpec, HeadKind, HeadSpec, Norm, Notes, Output, ProtocolSpec
+from services.core.protocol.roles import Role
+from services.encoder.catalogue import BUNDLED, KNOWN
+from tests.support.campaigns import small_campaign
+
+
+def test_a_plain_head() -> None:
+    assert candidates.lines(small_campaign()) == [
+        ("encoder", "smollm2-135m-instruct, penultimate position"),
+        ("matrices", "none"),
+        ("head", "linear, softmax output"),
+        ("theta", "head 20; 2 agents + 3 roles"),
+        ("protocol", "worker, thinker, verifier; at most 2 turns"),
+    ]
+
+
+def test_matrices_masks_and_every_option() -> None:
+    nine = resolve_matrices("authors_nine", KNOWN[BUNDLED])
+    campaign = replace(
+        small_campaign(protocol=ProtocolSpec(agents=("bob",), roles=(Role.WORKER,), notes=Notes.WORKER)),
+        encoder=EncoderSpec(BUNDLED, position="last", center=True, norm=Norm.RMS, singular_values=nine),
+        hidden_size=576,
+    )
+    assert candidates.lines(campaign) == [
+        ("encoder", "smollm2-135m-instruct, last position, centred, rms norm"),
+        (
+            "matrices",
+            "9: embed_tokens, layers.28 (q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj), lm_head",
+        ),
+        ("head", "linear, softmax output"),
+        ("theta", "svf 4,416 + head 576 = 4,992; 1 agent"),
+        ("protocol", "worker; at most 5 turns; only bob; notes of Workers alone"),
+    ]
+    head = HeadSpec(HeadKind.LOW_RANK, Output.ARGMAX, 20)
+    assert candidates.head_text(replace(campaign, head=head)) == "low_rank of rank 20, argmax output"
