@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from services.core.campaign import Campaign, Matrix, Norm, Notes
+from services.core.campaign import Campaign, Matrix, Norm, Notes, SearchSpec
 from services.core.policy.layout import Layout
 
 
 def lines(campaign: Campaign) -> list[tuple[str, str]]:
-    """Return a heading and a text for encoder, matrices, head, theta and protocol."""
+    """Return a heading and a text for encoder, matrices, head, theta, protocol and search."""
     layout = Layout.of_campaign(campaign)
     return [
         ("encoder", encoder_text(campaign)),
@@ -18,6 +18,7 @@ def lines(campaign: Campaign) -> list[tuple[str, str]]:
         ("head", head_text(campaign)),
         ("theta", theta_text(layout)),
         ("protocol", protocol_text(campaign, layout)),
+        ("search", search_text(campaign.search)),
     ]
 
 
@@ -55,10 +56,9 @@ def head_text(campaign: Campaign) -> str:
 def theta_text(layout: Layout) -> str:
     """Return the sizes of theta's blocks, their sum and what the head's rows are."""
     blocks = [f"{name} {size:,}" for name, size in layout.blocks.items() if size]
-    total = f" = {layout.size:,}" if len(blocks) > 1 else ""
     agents = f"{len(layout.agents)} agent{'s' * (len(layout.agents) > 1)}"
     roles = f" + {layout.role_rows} roles" if layout.role_rows else ""
-    return f"{' + '.join(blocks)}{total}; {agents}{roles}"
+    return f"dimension {layout.size:,} = {' + '.join(blocks)}; {agents}{roles}"
 
 
 def protocol_text(campaign: Campaign, layout: Layout) -> str:
@@ -67,3 +67,11 @@ def protocol_text(campaign: Campaign, layout: Layout) -> str:
     masked = f"; only {agents}" if protocol.agents else ""
     notes = "; notes of Workers alone" if protocol.notes is Notes.WORKER else ""
     return f"{', '.join(protocol.roles)}; at most {protocol.max_turns} turns{masked}{notes}"
+
+
+def search_text(search: SearchSpec) -> str:
+    sizes = f"population {search.population}, {search.replicates} replicates"
+    steps = f"{search.generations} generations, sigma {search.sigma0:g} by {search.step_size}"
+    bonuses = (("entropy", search.entropy_bonus), ("turn", search.turn_bonus))
+    shaping = "".join(f", {name} bonus {weight:g}" for name, weight in bonuses if weight)
+    return f"{sizes}, {steps}, {search.minibatch} minibatch{shaping}"

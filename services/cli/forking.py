@@ -11,6 +11,7 @@ from typing import Any
 from services.benchmarks.registry import require_sizes
 from services.cli import submission
 from services.config import document
+from services.config.across_sections import SMALLEST_POPULATION
 from services.config.campaign import require_first_generation
 from services.core.campaign import Campaign
 from services.core.errors import SpecError
@@ -157,8 +158,10 @@ def require_sound(campaign: Campaign, own: dict[Split, list[Any]]) -> None:
     if recorded and campaign.protocol.max_turns != 1:
         wanted = "1, because recorded scores are those of single turns"
         raise SpecError("--set protocol.max_turns", campaign.protocol.max_turns, wanted)
-    if campaign.search.population < 2:
-        raise SpecError("--set search.population", campaign.search.population, "at least 2 candidates")
+    if campaign.search.population < SMALLEST_POPULATION:
+        raise SpecError(
+            "--set search.population", campaign.search.population, f"at least {SMALLEST_POPULATION} candidates"
+        )
 
 
 def inherited_episodes(origin: Campaign, campaign: Campaign, own: dict[Split, list[Any]]) -> int:

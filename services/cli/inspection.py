@@ -9,7 +9,6 @@ from typing import Any
 from services.cli import candidates, overviews, render, reporting
 from services.cli.advice import what_now
 from services.cli.overviews import Overview
-from services.core.campaign import Campaign
 from services.core.protocol.roles import ROLE_ORDER
 from services.core.states import AttemptOutcome
 from services.storage import overview
@@ -82,7 +81,6 @@ def show_head(found: Overview) -> None:
     lines += [
         ("pool", ", ".join(model.name for model in campaign.pool)),
         *candidates.lines(campaign),
-        ("search", search_text(record.dimension, campaign)),
         ("seed", f"{record.seed}; specification {record.spec_sha256[:12]}; {record.versions.get('search', '-')}"),
         ("submitted", render.moment(record.created_at)),
         ("running", render.duration(record.running_seconds)),
@@ -99,15 +97,6 @@ def show_head(found: Overview) -> None:
         )
     for heading, text in lines:
         render.show(f"  {heading:<12}{render.printable(text)}")
-
-
-def search_text(dimension: int, campaign: Campaign) -> str:
-    search = campaign.search
-    sizes = f"dimension {dimension:,}, population {search.population}, {search.replicates} replicates"
-    steps = f"{search.generations} generations, sigma {search.sigma0:g} by {search.step_size}"
-    bonuses = (("entropy", search.entropy_bonus), ("turn", search.turn_bonus))
-    shaping = "".join(f", {name} bonus {weight:g}" for name, weight in bonuses if weight)
-    return f"{sizes}, {steps}, {search.minibatch} minibatch{shaping}"
 
 
 def generation_line(progress: Progress) -> str:

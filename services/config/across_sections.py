@@ -11,6 +11,9 @@ from services.core.campaign import HeadKind
 from services.core.problem import ScorerKind
 from services.core.protocol.roles import Role
 
+# With fewer there is nothing to recombine; the search takes no less.
+SMALLEST_POPULATION = 3
+
 Fault = tuple[tuple[Key, ...], object, str]
 
 
@@ -20,8 +23,8 @@ def faults(file: CampaignFile) -> Iterator[Fault]:
     yield from _too_few_problems(file)
     yield from _recorded_scores(file)
     yield from _agents_and_step_size(file)
-    if file.search.population is not None and file.search.population < 2:
-        yield ("search", "population"), file.search.population, "auto or at least 2 candidates"
+    if file.search.population is not None and file.search.population < SMALLEST_POPULATION:
+        yield ("search", "population"), file.search.population, f"auto or at least {SMALLEST_POPULATION} candidates"
 
 
 def _repeated_models(file: CampaignFile) -> Iterator[Fault]:

@@ -132,7 +132,7 @@ def test_problem_sources_become_records() -> None:
         ("replicates: 4", "replicates: true", "search.replicates (f.yaml:17)", "got True"),
         ("replicates: 4", "replicates: 0", "search.replicates (f.yaml:17)", "at least 1"),
         ("replicates: 4", "replicates: 21", "search.replicates (f.yaml:17)", "20 training problems"),
-        ("replicates: 4", "population: 1", "search.population (f.yaml:17)", "at least 2"),
+        ("replicates: 4", "population: 2", "search.population (f.yaml:17)", "at least 3"),
         ("replicates: 4", "sigma0: .inf", "search.sigma0 (f.yaml:17)", "a number"),
         ("replicates: 4", "sigma0: 1e999", "f.yaml:17", "ordinary size"),
         ("replicates: 4", "sigma0:", "search (f.yaml:16)", "one of `sigma0` and `logit_sigma0`"),
