@@ -30,7 +30,7 @@ def test_a_submitted_campaign_is_stored_with_its_resolved_specification(cli: Com
     with database.transaction() as conn:
         record = campaigns.by_name(conn, "small")
     assert record.state is CampaignState.SUBMITTED
-    assert record.dimension == (2 + 3) * 576
+    assert record.dimension == 3264 + (2 + 3) * 576
     assert record.spec["campaign"]["search"]["population"] == 4
     assert record.versions.keys() == {"search", "product", "python"}
 
@@ -122,7 +122,7 @@ def test_a_campaign_is_planned_and_validated_without_services(bare_cli: CommandL
     file = bare_cli.campaign()
     assert bare_cli("campaign", "validate", file).code == 0
     document = json.loads(bare_cli("campaign", "plan", file, "--json").out)
-    assert document["plan"]["dimension"] == (2 + 3) * 576
+    assert document["plan"]["dimension"] == 3264 + (2 + 3) * 576
     assert document["plan"]["training_episodes"] == 2 * 4 * 3
     assert document["plan"]["evaluation_episodes"] == 6 * (1 + 1 + 2)
     assert document["plan"]["episodes"] == sum(document["plan"][f"{split}_episodes"] for split in

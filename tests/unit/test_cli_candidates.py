@@ -21,6 +21,8 @@ from services.core.protocol.roles import Role
 from services.encoder.catalogue import BUNDLED, KNOWN
 from tests.support.campaigns import small_campaign
 
+SIZES = "population 34, 16 replicates, 60 generations"
+
 
 def test_a_plain_head() -> None:
     assert candidates.lines(small_campaign()) == [
@@ -52,11 +54,7 @@ def test_matrices_masks_and_every_option() -> None:
         ("head", "linear, softmax output"),
         ("theta", "dimension 4,992 = svf 4,416 + head 576; 1 agent"),
         ("protocol", "worker; at most 5 turns; only bob; notes of Workers alone"),
-        (
-            "search",
-            "population 34, 16 replicates, 60 generations, sigma 0.03 by csa, fresh minibatch, "
-            "entropy bonus 0.15, turn bonus 0.1",
-        ),
+        ("search", f"{SIZES}, sigma 0.03 by csa, fresh minibatch, entropy bonus 0.15, turn bonus 0.1"),
     ]
     head = HeadSpec(HeadKind.LOW_RANK, Output.ARGMAX, 20)
     assert candidates.head_text(replace(campaign, head=head)) == "low_rank of rank 20, argmax output"

@@ -108,3 +108,42 @@ def test_the_record_holds_values_and_can_be_read_back(name: str) -> None:
     document = json.loads(json.dumps(to_json(campaign)))
     assert from_json(document) == campaign
     assert "preset" not in json.dumps(document)
+
+
+DOCUMENTED = (Path(__file__).parents[2] / "docs" / "campaign-file.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("ablation", "recipe", "svf", "rows"),
+    [
+        ("without SVF", "encoder: {singular_values: none}", 0, 10),
+        ("without Thinker", "protocol: {roles: [worker, verifier]}", 9216, 9),
+        ("without tri-role", "protocol: {roles: [worker]}", 9216, 7),
+        ("last token", "encoder: {position: last}", 9216, 10),
+        ("single agent", "protocol: {agents: [gpt-5]}", 9216, 4),
+    ],
+)
+def test_the_documented_ablations_change_one_thing_of_the_paper(
+    ablation: str, recipe: str, svf: int, rows: int
+) -> None:
+    (line,) = [line for line in DOCUMENTED.splitlines() if line.startswith(f"| {ablation} |")]
+    assert f"`{recipe.replace('gpt-5', 'NAME')}`" in line
+    campaign, whole = resolved(f"preset: paper{FILE}{recipe}\n"), resolved(f"preset: paper{FILE}")
+    assert Layout.of_campaign(campaign).blocks == {"svf": svf, "head": rows * 1024}
+    changed = {name for name, value in vars(whole).items() if getattr(campaign, name) != value}
+    assert changed - {"budget"} == {recipe.partition(":")[0]}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_documented_table_is_the_mapping(name: str) -> None:
+    rows = [
+        line.strip("| ").split(" | ")
+        for line in DOCUMENTED.splitlines()
+        if line.startswith(("| `encoder.", "| `search."))
+    ]
+    column = 1 + list(PRESETS).index(name)
+    for row in rows:
+        if row[column] != "the same" and "," not in row[0]:
+            section, field = row[0].strip("`").split(".")
+            assert row[column].split(" ")[0] == str(PRESETS[name][section][field])
+    assert len(rows) == 8
