@@ -139,7 +139,7 @@ def _require_encoder(campaign: Campaign) -> None:
         theirs, ours = campaign.hidden_size, architecture.hidden
         wanted = f"an encoder whose states have {theirs} entries as before; those of this one have {ours}"
         raise SpecError("--set encoder", encoder.model, wanted)
-    known = architecture.matrices()
+    known = architecture.known()
     for matrix in encoder.singular_values:
         if known.get(matrix.name) != matrix:
             wanted = f"an encoder with a matrix {matrix.name} of {matrix.size} singular values as before"

@@ -14,7 +14,6 @@ from pydantic import ValidationError
 
 from services.config.across_sections import faults
 from services.config.fields import Section, Surroundings
-from services.config.matrices import resolve_matrices
 from services.config.messages import spec_error
 from services.config.model_section import ModelSection
 from services.config.presets import filled
@@ -27,7 +26,6 @@ from services.core.campaign import (
     Campaign,
     EncoderSpec,
     EvaluationSpec,
-    HeadKind,
     HeadSpec,
     ModelSpec,
     ProtocolSpec,
@@ -38,13 +36,12 @@ from services.core.errors import SpecError
 from services.core.ledger.plan import plan_of
 from services.core.ledger.price import Price
 from services.core.optimiser.ports import population_size
+from services.core.policy.heads import LowRankHead
 from services.core.policy.layout import Layout
 from services.core.problem_source import ProblemSource
 
 # Median length of the states that an encoder gives the reference questions, in a pool of so many models.
 StateNorm = Callable[[EncoderSpec, int], float]
-
-_SMALLEST_RANK = 8  # the authors' low-rank head: max(8, 2 logits)
 
 
 def load(path: Path, variables: Mapping[str, str]) -> CampaignFile:
@@ -77,7 +74,7 @@ def problem_source(file: CampaignFile) -> ProblemSource:
 
 def encoder_spec(file: CampaignFile, architecture: Architecture) -> EncoderSpec:
     """Return the encoder with its matrices by name and size; raises SpecError for matrices it does not have."""
-    matrices = resolve_matrices(file.encoder.singular_values, architecture)
+    matrices = architecture.matrices(file.encoder.singular_values)
     return EncoderSpec(**_fields(file.encoder) | {"singular_values": matrices})
 
 
@@ -90,7 +87,8 @@ def resolve(file: CampaignFile, architecture: Architecture, state_norm: StateNor
         state_norm: measures the encoder; called, and needed, for ``search.logit_sigma0`` only.
 
     Raises:
-        SpecError: the encoder has no such matrices, or the budget does not hold the first generation.
+        SpecError: the encoder has no such matrices or is too narrow for the head, or the budget does not hold the
+            first generation.
     """
     encoder = encoder_spec(file, architecture)
     campaign = Campaign(
@@ -107,9 +105,9 @@ def resolve(file: CampaignFile, architecture: Architecture, state_norm: StateNor
         max_attempts=file.max_attempts,
         max_failure_share=file.max_failure_share,
         weight=file.weight,
-        head=_head(file),
+        head=HeadSpec(**_fields(file.head)),
     )
-    return _with_episodes(_with_population(campaign))
+    return _with_episodes(_with_population(_with_rank(campaign)))
 
 
 def _search(file: CampaignFile, encoder: EncoderSpec, state_norm: StateNorm | None) -> SearchSpec:
@@ -123,19 +121,17 @@ def _search(file: CampaignFile, encoder: EncoderSpec, state_norm: StateNorm | No
     return SearchSpec(**fields)
 
 
-def _head(file: CampaignFile) -> HeadSpec:
-    rank = file.head.rank
-    if file.head.kind is HeadKind.LOW_RANK and rank is None:
-        agents = len(file.protocol.agents) or len(file.pool)
-        rank = max(_SMALLEST_RANK, 2 * Layout.of(agents, file.protocol.roles, 1).rows)
-    return HeadSpec(file.head.kind, file.head.output, rank)
-
-
 def _budget(file: CampaignFile) -> BudgetLimits:
     fields = _fields(file.budget)
     hours = fields.pop("hours")
     seconds = None if hours is None else hours * 3600
     return BudgetLimits(**fields | {"episodes": file.budget.episodes or 0}, wall_clock_seconds=seconds)
+
+
+def _with_rank(campaign: Campaign) -> Campaign:
+    head = Layout.of_campaign(campaign).head
+    rank = head.rank if isinstance(head, LowRankHead) else None
+    return replace(campaign, head=replace(campaign.head, rank=rank))
 
 
 def _with_population(campaign: Campaign) -> Campaign:

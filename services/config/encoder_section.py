@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, PlainValidator, ValidationInfo, model_validator
 
 from services.config.fields import Section, Surroundings, Text, expand
-from services.config.matrices import CHOICES
 from services.config.presets import DEFAULT_ENCODER
+from services.core.architecture import CHOICES
 from services.core.campaign import HeadKind, Matrix, Norm, Output
 
 LARGEST_RANK = 4096

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from services.cli import candidates
-from services.config.matrices import resolve_matrices
 from services.core.campaign import (
     EncoderSpec,
     HeadKind,
@@ -36,7 +35,7 @@ def test_a_plain_head() -> None:
 
 
 def test_matrices_masks_and_every_option() -> None:
-    nine = resolve_matrices("authors_nine", KNOWN[BUNDLED])
+    nine = KNOWN[BUNDLED].matrices("authors_nine")
     campaign = replace(
         small_campaign(
             protocol=ProtocolSpec(agents=("bob",), roles=(Role.WORKER,), notes=Notes.WORKER),

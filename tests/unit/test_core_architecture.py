@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from services.config.matrices import resolve_matrices
 from services.core.architecture import Architecture
 from services.core.campaign import Matrix
 from services.core.errors import SpecError
@@ -42,12 +41,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
     ],
 )
 def test_counts_of_parameters(model: Architecture, choice: str, count: int, size: int) -> None:
-    matrices = resolve_matrices(choice, model)
+    matrices = model.matrices(choice)
     assert (len(matrices), sum(matrix.size for matrix in matrices)) == (count, size)
 
 
 def test_the_nine_stand_in_the_order_of_the_state_dictionary() -> None:
-    assert resolve_matrices("authors_nine", QWEN) == (
+    assert QWEN.matrices("authors_nine") == (
         Matrix("embed_tokens", 1024),
         Matrix("layers.26.self_attn.q_proj", 1024),
         Matrix("layers.26.self_attn.k_proj", 1024),
@@ -58,12 +57,12 @@ def test_the_nine_stand_in_the_order_of_the_state_dictionary() -> None:
         Matrix("layers.26.mlp.down_proj", 1024),
         Matrix("lm_head", 1024),
     )
-    assert resolve_matrices("second_to_last_layer", QWEN) == resolve_matrices("authors_nine", QWEN)[1:-1]
+    assert QWEN.matrices("second_to_last_layer") == QWEN.matrices("authors_nine")[1:-1]
 
 
 def test_a_list_keeps_its_order_and_counts_layers_from_either_end() -> None:
     names = ["layers.-2.mlp.up_proj", "lm_head", "layers.0.self_attn.k_proj", "layers.-30.self_attn.v_proj"]
-    assert resolve_matrices(names, SMOL) == (
+    assert SMOL.matrices(names) == (
         Matrix("layers.28.mlp.up_proj", 576),
         Matrix("lm_head", 576),
         Matrix("layers.0.self_attn.k_proj", 192),
@@ -83,16 +82,16 @@ def test_a_list_keeps_its_order_and_counts_layers_from_either_end() -> None:
 )
 def test_a_wrong_name_says_what_there_is(names: list[str], where: str, wanted: str) -> None:
     with pytest.raises(SpecError) as caught:
-        resolve_matrices(names, QWEN)
+        QWEN.matrices(names)
     assert caught.value.path == where
     assert wanted in str(caught.value)
 
 
 def test_a_family_without_known_matrices_can_only_have_none() -> None:
     gemma = Architecture("gemma3_text", 640)
-    assert resolve_matrices("none", gemma) == ()
+    assert gemma.matrices("none") == ()
     with pytest.raises(SpecError, match=r"gemma3_text models are not known, only of llama, qwen2, qwen3"):
-        resolve_matrices("second_to_last_layer", gemma)
+        gemma.matrices("second_to_last_layer")
 
 
 @pytest.mark.parametrize("model", CONFIGS)
