@@ -20,7 +20,7 @@ from services.core.policy.layout import Layout
 from services.core.policy.selection import select
 from services.core.protocol.roles import ROLE_ORDER, RoleSource
 from services.core.protocol.transcript import Item, Transcript
-from services.encoder.catalogue import BUNDLED, hidden_size
+from services.encoder.catalogue import BUNDLED, architecture
 from services.encoder.coordinator import EncoderService
 from services.encoder.slm import SmallLanguageModel
 from services.encoder.weights import obtain
@@ -47,7 +47,7 @@ def service(folder: Path) -> Iterator[EncoderService]:
 
 
 def test_the_catalogue_knows_its_size(service: EncoderService) -> None:
-    assert service.encoder(SPEC, 3).hidden_size == hidden_size(BUNDLED) == 576
+    assert service.encoder(SPEC, 3).hidden_size == architecture(BUNDLED).hidden == 576
 
 
 def test_the_converted_weights_still_speak(folder: Path) -> None:

@@ -1,6 +1,6 @@
 """What the pool models and the router read: a short instruction per role, and the conversation between tags.
 
-Every output of every role is shown to later turns and to the router (paper, section 3.2: C_k = (Q, O_1, ..., O_k)).
+Which earlier turns are shown is the campaign's choice, by default all (paper, section 3.2: C_k = (Q, O_1, ..., O_k)).
 The instructions are short because small models read them on slow machines.
 """
 
@@ -13,6 +13,7 @@ from services.core.protocol.ports import Message
 from services.core.protocol.quoting import quote
 from services.core.protocol.roles import Role
 from services.core.protocol.transcript import Item, Transcript
+from services.core.protocol.visibility import agent_items
 
 # The first line tells the roles apart; services.core.protocol.request reads it back.
 OPENINGS = {
@@ -45,7 +46,7 @@ _ROUTER = (
 def messages_for(role: Role, transcript: Transcript, protocol: ProtocolSpec) -> list[Message]:
     """Return the system and the user message for an agent that acts in ``role`` after ``transcript``."""
     parts = [f"<question>\n{quote(transcript.query)}\n</question>"]
-    parts.extend(_note(item) for item in transcript.items)
+    parts.extend(_note(item) for item in agent_items(role, transcript, protocol.notes))
     if role is Role.VERIFIER:
         parts.append(_review(transcript))
     return [Message("system", f"{OPENINGS[role]} {_task(role, protocol)}"), Message("user", "\n".join(parts))]
@@ -55,7 +56,7 @@ def router_messages(transcript: Transcript, pool_size: int, item_texts: Sequence
     """Return the system and the user message the router's language model reads; no model is named.
 
     Args:
-        transcript: the conversation so far.
+        transcript: the conversation so far, as ``visibility.router_view`` gives it.
         pool_size: number of agents.
         item_texts: one text per item in place of ``router_texts(transcript)``, for instance cut to a token limit.
 
