@@ -21,13 +21,13 @@ import numpy as np
 
 from services.core.campaign import EncoderSpec
 from services.core.errors import AttemptInterrupted, SpecError
-from services.core.protocol.ports import Message
-from services.core.protocol.prompts import router_messages, router_texts
+from services.core.protocol.prompts import router_messages
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
 from services.encoder.chat import ChatTokenizer
 from services.encoder.fingerprint import Fingerprint
 from services.encoder.memories import Memories
+from services.encoder.reading import CutCounter, Reading
 from services.encoder.reference import QUESTIONS
 from services.encoder.slm import POSITIONS, Memory, SmallLanguageModel, limit_threads, numerics
 from services.encoder.state_cache import CacheCounts, State, StateCache, StateFile
@@ -49,8 +49,6 @@ class _Model:
     language_model: SmallLanguageModel
     weights: str
     cache_prefix: bytes
-    tokens: Callable[[tuple[Message, ...], int], tuple[int, ...]]
-    cap: Callable[[str, int], str]
 
 
 class EncoderService:
@@ -86,6 +84,8 @@ class EncoderService:
         self._cache = StateCache(None if cache_file is None else StateFile(cache_file))
         self._memories = Memories(memory_bytes)
         self._models: dict[tuple[str, str | None], _Model] = {}
+        self._reading = lru_cache(maxsize=16)(self._make_reading)
+        self._cuts = CutCounter()
         self._loading = threading.Lock()
         self._centres: dict[tuple[bytes, EncoderSpec, int], State] = {}
         self._centring = threading.Lock()
@@ -115,10 +115,24 @@ class EncoderService:
             if name not in self._models:
                 self._models[name] = self._submit(self._load, *name).result()
         _check(spec, self._models[name].language_model.context)
-        return Encoder(self, self._models[name], spec, pool_size)
+        return Encoder(self, self._models[name], spec, self._reading(self._models[name], spec, pool_size), pool_size)
 
     def counts(self) -> CacheCounts:
         return self._cache.counts
+
+    def metrics(self) -> dict[str, float]:
+        """Return what operators watch, under the names of docs/operations.md."""
+        states, cuts = self._cache.counts, self._cuts.counts
+        return {
+            "encoder_states_memory_hits_total": states.hits,
+            "encoder_states_file_hits_total": states.file_hits,
+            "encoder_states_misses_total": states.misses,
+            "encoder_decisions_total": states.hits + states.file_hits + states.misses,
+            "encoder_memory_bytes": self._memories.held_bytes,
+            "encoder_items_cut_total": cuts.items,
+            "encoder_items_dropped_total": cuts.dropped,
+            "encoder_questions_cut_total": cuts.questions,
+        }
 
     def close(self) -> None:
         """Let passes under way end, drop waiting ones (their callers get AttemptInterrupted), close the cache."""
@@ -152,6 +166,9 @@ class EncoderService:
                 self._centres[encoder.reading] = mean
             return self._centres[encoder.reading]
 
+    def _make_reading(self, model: _Model, spec: EncoderSpec, pool_size: int) -> Reading:
+        return Reading(model.chat, pool_size, spec.max_tokens, spec.item_tokens, self._cuts)
+
     def _submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         try:
             return self._executor.submit(work, *args, **kwargs)
@@ -184,18 +201,19 @@ class EncoderService:
         language_model = SmallLanguageModel.load(folder, name)
         weights = weights_digest(folder, name)
         prefix = f"{weights}\n{numerics(self._threads)}\n".encode()
-        remembered = lru_cache(maxsize=4096)
-        return _Model(chat, language_model, weights, prefix, remembered(chat.token_ids), remembered(chat.cap))
+        return _Model(chat, language_model, weights, prefix)
 
 
 class Encoder:
     """Reads the conversations of one campaign. Cheap, and safe to share between threads."""
 
-    def __init__(self, service: EncoderService, model: _Model, spec: EncoderSpec, pool_size: int) -> None:
+    def __init__(
+        self, service: EncoderService, model: _Model, spec: EncoderSpec, reading: Reading, pool_size: int
+    ) -> None:
         self._service = service
         self._model = model
         self._spec = spec
-        self._pool_size = pool_size
+        self._reading = reading
         self.hidden_size = model.language_model.hidden_size
         self.reading = (model.cache_prefix, spec, pool_size)
 
@@ -224,10 +242,8 @@ class Encoder:
         return tuple(self.token_ids(step) for step in (Transcript(""), *turns))
 
     def token_ids(self, transcript: Transcript) -> tuple[int, ...]:
-        """Return what the model reads: items cut to ``item_tokens``, then the whole to ``max_tokens``."""
-        texts = [self._model.cap(text, self._spec.item_tokens) for text in router_texts(transcript)]
-        messages = router_messages(transcript, self._pool_size, texts)
-        return self._model.tokens(tuple(messages), self._spec.max_tokens)
+        """Return what the model reads, by the rule of ``services.encoder.reading``."""
+        return self._reading.token_ids(transcript)
 
     def fingerprint(self) -> Fingerprint:
         """Return what a head trained with this encoder depends on."""

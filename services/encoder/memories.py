@@ -17,6 +17,10 @@ class Memories:
         self._kept: OrderedDict[bytes, Memory] = OrderedDict()
         self._lock = threading.Lock()
 
+    @property
+    def held_bytes(self) -> int:
+        return self._bytes
+
     def get(self, key: bytes) -> Memory | None:
         with self._lock:
             if (memory := self._kept.get(key)) is not None:
