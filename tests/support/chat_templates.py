@@ -28,7 +28,8 @@ class Family:
 
 LLAMA_3 = Family(
     "{{- bos_token }}{%- if not date_string is defined %}{%- if strftime_now is defined %}"
-    "{%- set date_string = strftime_now('%d %b %Y') %}{%- else %}{%- set date_string = '26 Jul 2024' %}{%- endif %}{%- endif %}"
+    "{%- set date_string = strftime_now('%d %b %Y') %}{%- else %}{%- set date_string = '26 Jul 2024' %}{%- endif %}"
+    "{%- endif %}"
     "{{- '<|start_header_id|>system<|end_header_id|>\\n\\nToday: ' + date_string + '\\n\\n' }}"
     "{%- for message in messages %}{%- if not loop.first %}"
     "{{- '<|start_header_id|>' + message.role + '<|end_header_id|>\\n\\n' }}{%- endif %}"
@@ -52,7 +53,8 @@ QWEN_2_5 = Family(
 )
 GEMMA_3 = Family(
     "{{ bos_token }}{%- set first = messages[0]['content'] + '\\n\\n' -%}"
-    "{%- for message in messages[1:] -%}{{ '<start_of_turn>' + message['role'] + '\\n' + (first if loop.first else '') }}"
+    "{%- for message in messages[1:] -%}"
+    "{{ '<start_of_turn>' + message['role'] + '\\n' + (first if loop.first else '') }}"
     "{{ message['content'] | trim }}{{ '<end_of_turn>\\n' }}{%- endfor -%}"
     "{%- if add_generation_prompt -%}{{ '<start_of_turn>model\\n' }}{%- endif -%}",
     ("<bos>", "<start_of_turn>", "<end_of_turn>"),
@@ -66,7 +68,8 @@ MISTRAL = (
     "{{ '[INST] ' + message['content'] + ' [/INST]' }}{% endfor %}"
 )
 GEMMA_2 = (
-    "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+    "{{ bos_token }}{% if messages[0]['role'] == 'system' %}"
+    "{{ raise_exception('System role not supported') }}{% endif %}"
     "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 )
 FAMILIES = {"llama 3": LLAMA_3, "qwen 2.5": QWEN_2_5, "gemma 3": GEMMA_3}

@@ -98,7 +98,9 @@ def test_template_without_a_place_for_the_system_message(folder: Path) -> None:
 
 def test_template_that_repeats_a_message(folder: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokenizer.chat_template = "{% for _ in 'ab' %}{% for message in messages %}{{ message.content }}{% endfor %}{% endfor %}"
+    tokenizer.chat_template = (
+        "{% for _ in 'ab' %}{% for message in messages %}{{ message.content }}{% endfor %}{% endfor %}"
+    )
     with pytest.raises(SpecError, match=r"encoder\.model.*repeats"):
         ChatTokenizer(tokenizer, "some-model")
 

@@ -29,7 +29,7 @@ def test_the_conversation_is_what_the_template_makes_of_it(folder: Path, family:
     expected = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
     ids = Reading(ChatTokenizer(tokenizer, "family"), 3, 4096, 512).token_ids(talk)
     today = datetime.now().astimezone().strftime("%d %b %Y")
-    # The templates that trim a message lose the line break after the question's closing tag, which here is always there.
+    # Templates that trim a message lose the line break after the closing tag, which is always there here.
     found = tokenizer.decode(ids).replace("2025-01-01", today)
     assert found in (expected, expected.replace("</question><", "</question>\n<"))
 
