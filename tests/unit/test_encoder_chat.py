@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import AddedToken
+from tokenizers import AddedToken, Tokenizer, models
 from tokenizers.normalizers import Prepend, Replace
 from tokenizers.normalizers import Sequence as Normalizers
 from tokenizers.pre_tokenizers import Metaspace
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from services.core.errors import SpecError
 from services.core.protocol.ports import Message
@@ -164,6 +164,15 @@ def test_added_tokens_that_the_template_does_not_know_stay_text(folder: Path) ->
     ids = whole(ChatTokenizer(tokenizer, "added"), [SYSTEM, Message("user", "a".join(words))])
     assert not set(ids) & set(tokenizer.convert_tokens_to_ids(words))
     assert "a".join(words) in tokenizer.decode(ids)
+
+
+def test_control_tokens_that_the_vocabulary_itself_holds_are_left_out() -> None:
+    pieces = [("<unk>", 0.0), ("</s>", -1.0), ("a", -2.0), ("b", -2.0)]
+    backend = Tokenizer(models.Unigram(pieces, unk_id=0))
+    backend.add_special_tokens(["</s>"])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="</s>")
+    tokenizer.chat_template = "{% for message in messages %}{{ message.content }}</s>{% endfor %}"
+    assert ChatTokenizer(tokenizer, "unigram").spell("a</s>b").ids == (2, 3)
 
 
 def test_no_text_gets_a_space_of_its_own(folder: Path) -> None:

@@ -171,24 +171,6 @@ def test_items_then_the_whole_are_cut(service: EncoderService, spec: EncoderSpec
     assert short.encode(talk).shape == (32,)
 
 
-def test_operators_see_what_was_found_and_what_was_cut(service: EncoderService, spec: EncoderSpec) -> None:
-    encoder = service.encoder(replace(spec, item_tokens=10), 3)
-    for talk in (conversation("1 + 1"), conversation("1 + 1"), conversation("1 + 1", "w " * 99)):
-        encoder.encode(talk)
-    service.encoder(replace(spec, max_tokens=100), 3).encode(conversation("w " * 999))
-    seen = service.metrics()
-    assert seen.pop("encoder_memory_bytes") > 0
-    assert seen == {
-        "encoder_decisions_total": 4,
-        "encoder_states_memory_hits_total": 1,
-        "encoder_states_file_hits_total": 0,
-        "encoder_states_misses_total": 3,
-        "encoder_items_cut_total": 1,
-        "encoder_items_dropped_total": 0,
-        "encoder_questions_cut_total": 1 + 1,  # the empty question of the chain does not fit in 100 tokens either
-    }
-
-
 def test_the_model_is_loaded_once(service: EncoderService, spec: EncoderSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[str] = []
     real = SmallLanguageModel.load

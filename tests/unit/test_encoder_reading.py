@@ -226,6 +226,14 @@ def count_after(text: str, name: str) -> int:
     return rest.split("\n</thought>")[0].count("7") if found else 0
 
 
+def test_no_item_grows_when_the_room_is_short(chat: ChatTokenizer, tokenizer: Any) -> None:
+    talk = conversation("Q", numbers("A", 100), numbers("B", 100))
+    whole = len(Reading(chat, 3, 4096, 20).token_ids(talk))
+    read = tokenizer.decode(Reading(chat, 3, whole - 1, 20).token_ids(talk))
+    assert count_after(read, "A") < count_after(tokenizer.decode(Reading(chat, 3, whole - 1, 99).token_ids(talk)), "A")
+    assert count_after(read, "A") <= 20 < FLOOR
+
+
 def test_a_question_that_fits_is_whole_even_alone(chat: ChatTokenizer, tokenizer: Any) -> None:
     question = numbers("Q", 150)
     alone = len(Reading(chat, 3, 4096, 300).token_ids(conversation(question)))
