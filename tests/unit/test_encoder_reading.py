@@ -17,7 +17,7 @@ from services.core.protocol.prompts import Part, router_messages
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
 from services.encoder.chat import ChatTokenizer
-from services.encoder.reading import LEFT_OUT, Cuts, Reading
+from services.encoder.reading import FLOOR, LEFT_OUT, Cuts, Reading
 from tests.support.tiny_qwen3 import SPECIAL, THINK, build_tiny_qwen3
 
 SCRIPTS = {
@@ -227,11 +227,12 @@ def count_after(text: str, name: str) -> int:
 
 
 def test_no_item_grows_when_the_room_is_short(chat: ChatTokenizer, tokenizer: Any) -> None:
-    talk = conversation("Q", numbers("A", 100), numbers("B", 100))
-    whole = len(Reading(chat, 3, 4096, 20).token_ids(talk))
-    read = tokenizer.decode(Reading(chat, 3, whole - 1, 20).token_ids(talk))
-    assert count_after(read, "A") < count_after(tokenizer.decode(Reading(chat, 3, whole - 1, 99).token_ids(talk)), "A")
-    assert count_after(read, "A") <= 20 < FLOOR
+    talk = conversation("Q", *(numbers(name, 100) for name in "ABC"))
+    whole = Reading(chat, 3, 4096, 20).token_ids(talk)
+    roomy = [count_after(tokenizer.decode(whole), name) for name in "ABC"]
+    short = Reading(chat, 3, len(whole) - 1, 20).token_ids(talk)
+    assert [count_after(tokenizer.decode(short), name) for name in "ABC"] == [0, *roomy[1:]]
+    assert 0 < roomy[1] <= 20 < FLOOR
 
 
 def test_a_question_that_fits_is_whole_even_alone(chat: ChatTokenizer, tokenizer: Any) -> None:
