@@ -82,6 +82,8 @@ class Settings(BaseSettings):
     dispatch_window: int = Field(default=64, ge=1, le=100_000)
     encoder_threads: int = Field(default=1, ge=1, le=256)
     encoder_parallel: int = Field(default=2, ge=1, le=256)
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = Field(default=None, ge=1, le=65_535)
     flower_host: str = "127.0.0.1"
     flower_port: int = Field(default=5555, ge=1, le=65_535)
     flower_user: Annotated[str, AfterValidator(_user)] = "trinity"

@@ -12,7 +12,7 @@ from services.core.ledger.usage import Usage
 from services.core.protocol.answers import write_thinker, write_worker
 from services.core.protocol.episode import Termination, run_episode
 from services.core.protocol.ports import Decision, Message, Reply
-from services.core.protocol.prompts import messages_for, router_texts
+from services.core.protocol.prompts import messages_for, router_parts
 from services.core.protocol.request import read_request
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
@@ -47,7 +47,7 @@ def test_by_default_everybody_reads_everything() -> None:
 
 def test_the_router_reads_ideas_alone_numbered_as_if_nobody_else_had_spoken() -> None:
     view = router_view(conversation(T, W, V, T, W), Notes.WORKER)
-    assert router_texts(view) == ("worker 2", "worker 5")
+    assert [part.text for part in router_parts(view)[1:]] == ["worker 2", "worker 5"]
     assert [one.number for one in view.items] == [1, 2]
     assert router_view(conversation(T, V), Notes.WORKER) == conversation()
 
@@ -96,7 +96,7 @@ def test_an_episode_in_the_authors_mode() -> None:
     protocol = ProtocolSpec(notes=Notes.WORKER)
     result = run_episode("how many?", script, script, protocol, 1, np.random.default_rng(0))
     assert (result.termination, result.answer, result.turns) == (Termination.ACCEPTED, "4", 5)
-    texts = [router_texts(view) for view in script.views]
+    texts = [tuple(part.text for part in router_parts(view)[1:]) for view in script.views]
     assert texts == [(), (), ("three of them",), ("three of them",), ("three of them", "four of them")]
     assert "count them" in script.prompts[1]
     assert not any("count them" in prompt for prompt in script.prompts[2:])

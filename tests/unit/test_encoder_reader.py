@@ -87,7 +87,7 @@ def test_what_is_remembered_changes_no_bit(
         found = [encoder.encode(*one).tobytes() for one in reversed(asked)]
         bound = service.metrics()
     assert found[::-1] == expected
-    assert sum(bound[name] for name in ("outputs_bytes", "pasts_bytes", "weights_bytes")) <= memory_bytes
+    assert sum(bound[f"encoder_{name}_bytes"] for name in ("outputs", "keys_and_values", "weights")) <= memory_bytes
 
 
 def test_states_of_candidates_stay_out_of_the_shared_file(
