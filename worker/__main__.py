@@ -23,12 +23,15 @@ def compose(settings: Settings, database: Database, database_url: str, closing: 
     """Build the runtime with the coordinator's language model and the providers; ``closing`` ends its metrics."""
     # Torch and litellm take ten seconds of a slow core; what is missing should be said before that.
     from services.encoder.coordinator import EncoderService
+    from services.encoder.slm import chosen
     from services.pool.litellm_client import LitellmPool
     from services.telemetry import metrics
 
     log = logs.logger("worker")
     encoders = EncoderService(
         settings.models_folder(),
+        device=chosen(settings.device),
+        memory_bytes=settings.encoder_memory_mb << 20,
         threads=settings.encoder_threads,
         parallel=settings.encoder_parallel,
         cache_file=settings.var_dir / "cache" / "states.sqlite",

@@ -33,7 +33,13 @@ def test_operators_see_what_was_found_and_what_was_cut(tmp_path: Path) -> None:
             encoder.encode(talk)
         service.encoder(EncoderSpec(folder, max_tokens=400), 3).encode(Transcript("w " * 999, (item,) * 9))
         seen = scrape(port)
-    assert seen.pop("trinity_encoder_memory_bytes") > 0
+    stores = {name: seen.pop(name) for name in list(seen) if "states" not in name and "weights" in name}
+    assert set(stores.values()) == {0.0}, "no candidate changed a weight"
+    for kind in ("outputs", "keys_and_values"):
+        held, hits, misses = (
+            seen.pop(f"trinity_encoder_{kind}_{what}") for what in ("bytes", "hits_total", "misses_total")
+        )
+        assert (held > 0, hits > 0, misses > 0) == ((kind == "keys_and_values"),) * 3
     questions, dropped = (seen.pop(f"trinity_encoder_{what}_total") for what in ("questions_cut", "items_dropped"))
     assert seen.pop("trinity_encoder_items_cut_total") >= 1
     assert questions == 10, "each turn's conversation is one of its own"
