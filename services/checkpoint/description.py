@@ -162,23 +162,23 @@ def prompts_digest() -> str:
 
 
 def _layout(data: Any) -> Layout:
-    wanted = "a layout as this release writes it"
-    # Texts, whole numbers and null: anything else could pass for one of them when it is compared.
-    if not isinstance(data, dict) or not isinstance(data.get("agents"), list) or _holds_other(data):
-        raise wrong("layout", data, wanted)
+    sample = Layout.of(1, ROLE_ORDER, 1).to_json()
+    require_keys(data, set(sample), "layout")
+    for name, value in data.items():
+        if type(value) is not type(sample[name]) or _holds_other(value):
+            raise wrong(f"layout.{name}", value, f"something like {sample[name]!r}")
     try:
         layout = Layout.from_json(data)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise SpecError("layout", f"{type(error).__name__}: {error}"[:200], wanted) from error
-    written = layout.to_json()
-    require_keys(data, set(written), "layout")
-    for name, value in written.items():
-        if data[name] != value:
-            raise wrong(f"layout.{name}", data[name], f"{value!r}"[:200])
+        raise SpecError("layout", f"{error!r}"[:200], "a layout as this release writes it") from error
+    for name, written in layout.to_json().items():
+        if data[name] != written:
+            raise wrong(f"layout.{name}", data[name], f"{written!r}"[:200])
     return layout
 
 
 def _holds_other(value: Any) -> bool:
+    """Whether there are fractions or booleans in it, which could pass for whole numbers when they are compared."""
     if isinstance(value, dict | list):
         return any(_holds_other(item) for item in (value.values() if isinstance(value, dict) else value))
     return not (value is None or isinstance(value, str) or type(value) is int)

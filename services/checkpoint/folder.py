@@ -134,10 +134,13 @@ def _read_file(folder: Path, name: str, most: int) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise SpecError(str(folder / name), f"{reason}", "a readable file of a checkpoint, no link") from error
-    with os.fdopen(handle, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise SpecError(str(folder / name), "no regular file", "a file of a checkpoint")
-        data = file.read(most + 1)
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            data = file.read(most + 1)
+    finally:
+        os.close(handle)
     if len(data) > most:
         raise SpecError(str(folder / name), f"more than {most} bytes", f"at most {most} bytes, what it can need")
     return data

@@ -95,15 +95,12 @@ def show_description(description: Description, *, as_json: bool) -> None:
     render.show(f"coordinator {render.printable(description.name)}")
     for heading, text in facts(description).items():
         render.show(f"  {heading:<12}{render.printable(text)}")
-    scores = [
-        *([description.scores.validation] if description.scores.validation else []),
-        *description.scores.evaluation,
-    ]
-    if scores:
-        render.show(
-            "\nscores (95 % intervals; the first line with a validation is of the problems that chose this mean)"
-        )
-        render.show_table(("policy", "n", "mean", "low", "high"), [score_row(score) for score in scores], indent=2)
+    rows = [score_row("held-out", score) for score in description.scores.evaluation]
+    if (validation := description.scores.validation) is not None:
+        rows.insert(0, score_row("validation", validation))
+    if rows:
+        render.show("\nscores (95 % intervals)")
+        render.show_table(("problems", "policy", "n", "mean", "low", "high"), rows, indent=2)
 
 
 def facts(description: Description) -> dict[str, str]:
@@ -126,6 +123,6 @@ def facts(description: Description) -> dict[str, str]:
     }
 
 
-def score_row(score: Score) -> tuple[object, ...]:
+def score_row(problems: str, score: Score) -> tuple[object, ...]:
     figures = (render.figure(value) for value in (score.mean, score.low, score.high))
-    return (score.policy, score.n, *figures)
+    return (problems, score.policy, score.n, *figures)

@@ -15,7 +15,7 @@ from services.core.fingerprint import Fingerprint
 from services.core.policy.layout import Layout
 from services.core.seeds import derive
 from services.core.states import CandidateKind, GenerationKind, Purpose
-from services.reports.comparison import Line, compare, interval_of
+from services.reports.comparison import COORDINATOR, Line, compare, interval_of
 from services.reports.records import PolicyKind
 from services.storage import campaigns, coordinators, generations, overview
 from services.storage.engine import Connection
@@ -71,7 +71,9 @@ def validation_of(conn: Connection, record: CampaignRecord, row: CoordinatorReco
     if not rewards:
         return None
     interval = interval_of(rewards, derive(record.seed, "report", "validation"))
-    return Score("coordinator", "validation", len(rewards), interval.estimate, interval.low, interval.high)
+    return Score(
+        PolicyKind.COORDINATOR.value, COORDINATOR, len(rewards), interval.estimate, interval.low, interval.high
+    )
 
 
 def evaluation_of(
