@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from services.checkpoint.strict import plain, read, require_keys, wrong
-from services.core.campaign import EncoderSpec, ProtocolSpec
+from services.core.campaign import EncoderSpec, HeadSpec, ProtocolSpec
 from services.core.errors import SpecError
 from services.core.fingerprint import Fingerprint
 from services.core.policy.layout import Layout
@@ -167,6 +167,7 @@ def _layout(data: Any) -> Layout:
     for name, value in data.items():
         if type(value) is not type(sample[name]) or _holds_other(value):
             raise wrong(f"layout.{name}", value, f"something like {sample[name]!r}")
+    read(HeadSpec, data["head"], "layout.head")
     try:
         layout = Layout.from_json(data)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
