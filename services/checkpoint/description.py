@@ -164,10 +164,10 @@ def prompts_digest() -> str:
 def _layout(data: Any) -> Layout:
     sample = Layout.of(1, ROLE_ORDER, 1).to_json()
     require_keys(data, set(sample), "layout")
+    read(HeadSpec, data["head"], "layout.head")
     for name, value in data.items():
         if type(value) is not type(sample[name]) or _holds_other(value):
             raise wrong(f"layout.{name}", value, f"something like {sample[name]!r}")
-    read(HeadSpec, data["head"], "layout.head")
     try:
         layout = Layout.from_json(data)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
