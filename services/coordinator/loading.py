@@ -8,7 +8,7 @@ from pathlib import Path
 from services.checkpoint import folder as checkpoints
 from services.checkpoint.description import Description
 from services.coordinator.picking import Coordinator
-from services.core.errors import SpecError
+from services.core.errors import AttemptInterrupted, SpecError
 from services.core.protocol.ports import StateEncoder
 
 
@@ -26,7 +26,7 @@ def load(
         folder: the checkpoint.
         model: the encoder model's name or folder on this machine, if it is not where the campaign had it.
         model_dir: where the bundled model lives or will live; default as the settings say.
-        device: where the encoder runs.
+        device: where the encoder runs, ``cpu`` or a GPU such as ``cuda:0``.
         unverified: take whatever encoder is there when nobody recorded which one the coordinator was trained with.
 
     Raises:
@@ -40,18 +40,23 @@ def load(
         raise SpecError(
             "reading", "nothing", "the recorded fingerprint of the encoder; load(..., unverified=True) trusts"
         )
-    if device != "cpu":
-        raise SpecError("device", device, "cpu: where this release reads conversations")
     # Torch takes seconds to import, and is not installed where nothing is loaded.
     from services.config.settings import load_settings
     from services.encoder.coordinator import EncoderService
 
     models = load_settings().models_folder() if model_dir is None else Path(model_dir)
-    service = EncoderService(models)
+    service = EncoderService(models, device=device)
     try:
         spec = description.encoder if model is None else replace(description.encoder, model=model, revision=None)
         encoder = service.encoder(spec, len(description.pool))
         require_same_reading(description, encoder)
+    except (RuntimeError, AssertionError, AttemptInterrupted) as error:
+        service.close()
+        if device == "cpu":
+            raise
+        # Nobody has closed this encoder: it is what torch says about a device that it does not have.
+        reason = (str(error.__cause__ or error).splitlines() or ["no reason given"])[0]
+        raise SpecError("device", device, f"cpu, or a GPU that is here ({reason})") from error
     except BaseException:
         service.close()
         raise

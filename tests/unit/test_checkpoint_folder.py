@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
 from services.checkpoint import folder as checkpoints
-from services.checkpoint.tensors import FILE, sizes_of
-from services.core.campaign import EncoderSpec, HeadSpec, Matrix, Output, ProtocolSpec
+from services.checkpoint.tensors import FILE, shapes_of
+from services.core.campaign import EncoderSpec, HeadKind, HeadSpec, Matrix, Output, ProtocolSpec
 from services.core.errors import LayoutMismatch, SpecError
 from services.core.policy.layout import Layout
 from services.core.protocol.roles import ROLE_ORDER
@@ -55,7 +55,8 @@ def rewrite(folder: Path, change: Change) -> None:
     st.lists(st.integers(1, 9), max_size=3),
     st.sets(st.sampled_from(ROLE_ORDER), min_size=1),
     st.sets(st.integers(0, 4), min_size=1),
-    st.integers(1, 7),
+    st.integers(8, 12),
+    st.sampled_from(HeadKind),
     st.sampled_from(Output),
     st.integers(0, 2**32 - 1),
 )
@@ -65,6 +66,7 @@ def test_what_is_written_is_read_back_to_the_bit(
     roles: Any,
     agents: Any,
     hidden: int,
+    kind: HeadKind,
     output: Output,
     seed: int,
 ) -> None:
@@ -73,7 +75,7 @@ def test_what_is_written_is_read_back_to_the_bit(
     pool = tuple(replace(describe().pool[0], name=f"m{place}") for place in range(5))
     written = describe(
         encoder=EncoderSpec("m", singular_values=matrices),
-        layout=Layout(tuple(sorted(agents)), allowed, hidden, matrices, HeadSpec(output=output)),
+        layout=Layout(tuple(sorted(agents)), allowed, hidden, matrices, HeadSpec(kind, output)),
         protocol=ProtocolSpec(roles=allowed, agents=tuple(f"m{place}" for place in agents)),
         pool=pool,
         reading=None if seed % 2 else describe().reading,
@@ -84,17 +86,18 @@ def test_what_is_written_is_read_back_to_the_bit(
     assert again.description == written
     assert again.theta.dtype == np.float32
     assert again.theta.tobytes() == kept.theta.tobytes()
-    assert {name: part.size for name, part in tensors(folder).items()} == sizes_of(written.layout)
+    assert {name: part.shape for name, part in tensors(folder).items()} == shapes_of(written.layout)
 
 
 def test_blocks_have_names_and_hold_their_part_of_theta(folder: Path) -> None:
     kept, found = checkpoint(), tensors(folder)
-    assert list(sizes_of(kept.description.layout)) == [
-        "svf.layers.2.self_attn.q_proj",
-        "svf.layers.2.mlp.up_proj",
-        "head",
+    assert list(shapes_of(kept.description.layout).items()) == [
+        ("svf.layers.2.self_attn.q_proj", (3,)),
+        ("svf.layers.2.mlp.up_proj", (5,)),
+        ("head.weights", (5, 4)),
     ]
     assert found["svf.layers.2.mlp.up_proj"].tolist() == kept.theta[3:8].tolist()
+    assert found["head.weights"].tolist() == kept.theta[8:].reshape(5, 4).tolist()
     assert {str(part.dtype) for part in found.values()} == {"float32"}
 
 
@@ -246,22 +249,22 @@ def test_any_altered_or_cut_file_of_parameters_is_refused(tmp_path_factory: pyte
 
 def test_forged_parameters_are_refused_whatever_their_hash(folder: Path) -> None:
     good, original = tensors(folder), (folder / FILE).read_bytes()
-    head = good["head"]
+    head = good["head.weights"].reshape(-1)
     other = {
-        "longer": good | {"head": np.append(head, np.float32(1))},
-        "moved": good | {"head": head[:-1], "svf.layers.2.mlp.up_proj": np.ones(6, np.float32)},
+        "longer": good | {"head.weights": np.append(head, np.float32(1))},
+        "moved": good | {"head.weights": head[:-1], "svf.layers.2.mlp.up_proj": np.ones(6, np.float32)},
         "unknown": good | {"more": np.ones(1, np.float32)},
-        "missing": {"head": head},
+        "missing": {"head.weights": good["head.weights"]},
     }
     for parts in other.values():
         forge(folder, save(parts))
         with pytest.raises(LayoutMismatch, match=r"its layout wants 28 .*; '"):
             checkpoints.read(folder)
     for parts, message in (
-        (good | {"head": head.astype(np.float64)}, "float64"),
-        (good | {"head": head.astype(np.float16)}, "float16"),
-        (good | {"head": head.reshape(5, 4)}, r"shape \(5, 4\)"),
-        (good | {"head": np.append(head[:-1], np.float32(np.inf))}, "NaN or infinity"),
+        (good | {"head.weights": head.astype(np.float64)}, "float64"),
+        (good | {"head.weights": head.astype(np.float16)}, "float16"),
+        (good | {"head.weights": head.reshape(4, 5)}, r"shape \(4, 5\)"),
+        (good | {"head.weights": np.full((5, 4), np.float32(np.inf))}, "NaN or infinity"),
     ):
         forge(folder, save(parts))
         with pytest.raises(SpecError, match=message):

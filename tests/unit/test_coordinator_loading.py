@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from services.checkpoint import folder as checkpoints
 from services.checkpoint.description import Description
 from services.coordinator import Coordinator, load
-from services.core.campaign import EncoderSpec, HeadSpec, Output
+from services.core.campaign import EncoderSpec, HeadKind, HeadSpec, Matrix, Output
 from services.core.errors import AttemptInterrupted, SpecError
 from services.core.policy.layout import Layout
 from services.core.policy.policies import HeadPolicy
@@ -24,6 +25,8 @@ from tests.support.checkpoints import checkpoint, describe
 from tests.support.tiny_qwen3 import TEMPLATE, build_tiny_qwen3
 
 HIDDEN = 32
+LINEAR = HeadSpec()
+MATRICES = (Matrix("layers.2.self_attn.q_proj", 32), Matrix("layers.2.mlp.up_proj", 32))
 CHAT = [{"role": "user", "content": "What is 6 * 7?"}]
 TALK = Transcript("What is 6 * 7?", (Item(1, 1, Role.THINKER, RoleSource.POLICY, "multiply", "multiply"),))
 
@@ -33,11 +36,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_qwen3(tmp_path_factory.mktemp("model"), hidden_size=HIDDEN)
 
 
-def described(model: Path, output: Output = Output.SOFTMAX, **reading: object) -> Description:
-    spec = EncoderSpec(model=str(model))
-    with EncoderService(model) as service:
+def described(model: Path, head: HeadSpec = LINEAR, matrices: tuple[Matrix, ...] = (), **reading: Any) -> Description:
+    spec = EncoderSpec(model=str(model), singular_values=matrices)
+    with EncoderService(model.with_name("cache")) as service:
         fingerprint = service.encoder(spec, 2).fingerprint()
-    layout = Layout((0, 1), ROLE_ORDER, HIDDEN, (), HeadSpec(output=output))
+    layout = Layout((0, 1), ROLE_ORDER, HIDDEN, matrices, head)
     return describe(encoder=spec, reading=replace(fingerprint, **reading), layout=layout)
 
 
@@ -46,11 +49,15 @@ def folder(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return checkpoints.write(tmp_path_factory.mktemp("made") / "kept", checkpoint(described(model)))
 
 
-@pytest.mark.parametrize("output", Output)
-def test_a_loaded_coordinator_decides_as_the_policy_of_an_episode(model: Path, tmp_path: Path, output: Output) -> None:
-    kept = checkpoint(described(model, output), seed=3)
+@pytest.mark.parametrize(
+    ("head", "matrices"), [(LINEAR, ()), (HeadSpec(HeadKind.SPARSE, Output.ARGMAX), MATRICES)], ids=["linear", "sparse"]
+)
+def test_a_loaded_coordinator_decides_as_the_policy_of_an_episode(
+    model: Path, tmp_path: Path, head: HeadSpec, matrices: tuple[Matrix, ...]
+) -> None:
+    kept = checkpoint(described(model, head, matrices), seed=3)
     folder = checkpoints.write(tmp_path / "kept", kept)
-    with EncoderService(model) as service, load(folder, model_dir=tmp_path) as coordinator:
+    with EncoderService(model.with_name("cache")) as service, load(folder, model_dir=tmp_path) as coordinator:
         policy = HeadPolicy(kept.theta, kept.description.layout, service.encoder(kept.description.encoder, 2).encode)
         for seed in range(20):
             wanted = policy.decide(TALK, np.random.Generator(np.random.PCG64(seed)))
@@ -138,7 +145,8 @@ def test_a_closed_coordinator_says_so(folder: Path, tmp_path: Path) -> None:
         coordinator.pick(CHAT)
 
 
-def test_a_device_that_is_not_there_is_named(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", ["tpu", "cuda:77"])
+def test_a_device_that_is_not_there_is_named(folder: Path, tmp_path: Path, device: str) -> None:
     with pytest.raises(SpecError) as caught:
-        load(folder, model_dir=tmp_path, device="tpu")
+        load(folder, model_dir=tmp_path, device=device)
     assert caught.value.path == "device"
