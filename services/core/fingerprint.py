@@ -74,7 +74,7 @@ class Fingerprint:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Fingerprint:
-        """Read back what ``to_json`` wrote."""
+        """Read back what ``to_json`` wrote. A field that is added later needs a default: records lack it."""
         return cls(**{**data, "singular_values": tuple(data["singular_values"])})
 
 
