@@ -85,10 +85,7 @@ def measure(scene: Scene, models: Path, choices: Sequence[str]) -> dict[str, Any
     naive = [whole(scene, encoder, [one[turn] for one in talks]) for turn in range(TURNS)]
     assert later is not None
     return {
-        **{
-            f"turn1_ratio_{NAMES[choice]}": round(naive[0] * one.decisions / one.cpu, 1)
-            for choice, one in first.items()
-        },
+        **{f"turn1_ratio_{NAMES[choice]}": round(naive[0] * one.decisions / one.cpu, 1) for choice, one in first.items()},
         "five_turns_ratio": round(sum(naive) * scene.episodes / later.cpu, 2),
         "peak_mb": round(peak),
         **{f"turn1_cpu_s_{NAMES[choice]}": round(one.cpu, 2) for choice, one in first.items()},
