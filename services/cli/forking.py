@@ -11,13 +11,16 @@ from typing import Any
 from services.benchmarks.registry import require_sizes
 from services.cli import submission
 from services.config import document
+from services.config.across_sections import SMALLEST_POPULATION
 from services.config.campaign import require_first_generation
 from services.core.campaign import Campaign
 from services.core.errors import SpecError
 from services.core.ids import CampaignId
 from services.core.ledger.plan import plan_of
+from services.core.policy.layout import Layout
 from services.core.problem import ScorerKind, Split
 from services.core.states import GenerationKind
+from services.encoder import catalogue
 from services.storage import campaigns, generations, problems
 from services.storage.engine import Connection, Database
 from services.storage.records import CampaignRecord, Fork
@@ -101,19 +104,46 @@ def require_same_vector(origin: Campaign, campaign: Campaign) -> None:
 
     Sizes alone do not tell: a model more and a role fewer make a theta of the same size.
     """
+    before, after = Layout.of_campaign(origin), Layout.of_campaign(campaign)
     for field, theirs, ours in (
         ("pool", f"{len(origin.pool)} models", f"{len(campaign.pool)} models"),
-        ("protocol.roles", ", ".join(origin.protocol.roles), ", ".join(campaign.protocol.roles)),
-        ("hidden_size", origin.hidden_size, campaign.hidden_size),
+        ("protocol.agents", _agents(before), _agents(after)),
+        ("protocol.roles", ", ".join(before.allowed), ", ".join(after.allowed)),
+        ("hidden_size", before.hidden, after.hidden),
+        ("encoder.singular_values", _matrices(before), _matrices(after)),
+        ("head.kind", before.spec.kind, after.spec.kind),
+        ("head.rank", before.spec.rank, after.spec.rank),
     ):
         if theirs != ours:
             raise SpecError(f"--set {field}", ours, f"{theirs} as before: the fork begins with the origin's theta")
     if campaign.search.sigma0 != origin.search.sigma0:
         wanted = "no change: the fork begins with the step size of the origin's generation"
         raise SpecError("--set search.sigma0", campaign.search.sigma0, wanted)
-    if campaign.encoder != origin.encoder and (size := submission.hidden_size(campaign.encoder)) != origin.hidden_size:
-        wanted = f"an encoder whose states have {origin.hidden_size} entries as before; those of this one have {size}"
-        raise SpecError("--set encoder", campaign.encoder.model, wanted)
+    if campaign.encoder != origin.encoder:
+        _require_encoder(campaign)
+
+
+def _agents(layout: Layout) -> str:
+    return f"numbers {', '.join(map(str, layout.agents))} of the pool"
+
+
+def _matrices(layout: Layout) -> str:
+    return ", ".join(f"{matrix.name} ({matrix.size})" for matrix in layout.matrices) or "none"
+
+
+def _require_encoder(campaign: Campaign) -> None:
+    """Raise SpecError when the changed encoder has other states or matrices than theta was made for."""
+    encoder = campaign.encoder
+    architecture = catalogue.architecture(encoder.model, encoder.revision)
+    if architecture.hidden != campaign.hidden_size:
+        theirs, ours = campaign.hidden_size, architecture.hidden
+        wanted = f"an encoder whose states have {theirs} entries as before; those of this one have {ours}"
+        raise SpecError("--set encoder", encoder.model, wanted)
+    known = architecture.known()
+    for matrix in encoder.singular_values:
+        if known.get(matrix.name) != matrix:
+            wanted = f"an encoder with a matrix {matrix.name} of {matrix.size} singular values as before"
+            raise SpecError("--set encoder", encoder.model, wanted)
 
 
 def require_sound(campaign: Campaign, own: dict[Split, list[Any]]) -> None:
@@ -128,8 +158,10 @@ def require_sound(campaign: Campaign, own: dict[Split, list[Any]]) -> None:
     if recorded and campaign.protocol.max_turns != 1:
         wanted = "1, because recorded scores are those of single turns"
         raise SpecError("--set protocol.max_turns", campaign.protocol.max_turns, wanted)
-    if campaign.search.population < 2:
-        raise SpecError("--set search.population", campaign.search.population, "at least 2 candidates")
+    if campaign.search.population < SMALLEST_POPULATION:
+        raise SpecError(
+            "--set search.population", campaign.search.population, f"at least {SMALLEST_POPULATION} candidates"
+        )
 
 
 def inherited_episodes(origin: Campaign, campaign: Campaign, own: dict[Split, list[Any]]) -> int:

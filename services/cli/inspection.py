@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from services.cli import overviews, render, reporting
+from services.cli import candidates, overviews, render, reporting
 from services.cli.advice import what_now
 from services.cli.overviews import Overview
-from services.core.campaign import Campaign
 from services.core.protocol.roles import ROLE_ORDER
 from services.core.states import AttemptOutcome
 from services.storage import overview
@@ -81,9 +80,7 @@ def show_head(found: Overview) -> None:
     lines = [("what now", advice)] if (advice := what_now(record)) else []
     lines += [
         ("pool", ", ".join(model.name for model in campaign.pool)),
-        ("encoder", f"{campaign.encoder.model}, {campaign.encoder.position} position"),
-        ("protocol", f"{', '.join(campaign.protocol.roles)}; at most {campaign.protocol.max_turns} turns"),
-        ("search", search_text(record.dimension, campaign)),
+        *candidates.lines(campaign),
         ("seed", f"{record.seed}; specification {record.spec_sha256[:12]}; {record.versions.get('search', '-')}"),
         ("submitted", render.moment(record.created_at)),
         ("running", render.duration(record.running_seconds)),
@@ -100,12 +97,6 @@ def show_head(found: Overview) -> None:
         )
     for heading, text in lines:
         render.show(f"  {heading:<12}{render.printable(text)}")
-
-
-def search_text(dimension: int, campaign: Campaign) -> str:
-    search = campaign.search
-    sizes = f"dimension {dimension:,}, population {search.population}, {search.replicates} replicates"
-    return f"{sizes}, {search.generations} generations, sigma {search.sigma0:g}, {search.minibatch} minibatch"
 
 
 def generation_line(progress: Progress) -> str:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from services.cli import render
+from services.cli import candidates, render
 from services.cli.submission import Prepared
 from services.config.settings import LOCAL_PREFIX
 from services.core.ledger.plan import Plan
@@ -83,11 +83,14 @@ def show(prepared: Prepared, pace: Pace, *, as_json: bool) -> None:
         render.show_json(
             {"name": prepared.campaign.name, "plan": render.plain(plan) | {"episodes": plan.episodes}}
             | {"problems": problems, "budget": budget, "fit": {row.name: row.fit for row in held}}
+            | {"encoder": prepared.campaign.encoder, "head": prepared.campaign.head}
             | {"weight": prepared.campaign.weight, "max_failure_share": prepared.campaign.max_failure_share}
             | {"expected_seconds": pace.seconds(plan), "assumptions": pace}
         )
         return
     render.show(f"campaign {prepared.campaign.name}: {prepared.sizes()}")
+    for heading, text in candidates.lines(prepared.campaign):
+        render.show(f"  {heading:<12}{render.printable(text)}")
     rows = [row.cells() for row in (*parts(plan), *held)]
     render.show_table(("", "expected", "largest", "limit"), rows, indent=2)
     render.show(

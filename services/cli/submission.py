@@ -14,12 +14,13 @@ from typing import Any
 from services.benchmarks.registry import load as load_problems
 from services.benchmarks.registry import require_sizes
 from services.cli import connections
+from services.cli.state_norms import median_state_norm
 from services.config import campaign as campaign_file
 from services.config import document
 from services.config.pool_file import load as load_pool
 from services.config.pool_file import require_local_models
 from services.config.settings import LOCAL_PREFIX, Settings
-from services.core.campaign import Campaign, EncoderSpec
+from services.core.campaign import Campaign
 from services.core.errors import SpecError
 from services.core.ids import CampaignId
 from services.core.ledger.plan import Plan, plan_of
@@ -27,13 +28,11 @@ from services.core.local_pool import LocalPool
 from services.core.optimiser.sep_cma_es import library_version
 from services.core.problem import Problem, Split
 from services.core.scoring.scorer import check_reference
+from services.encoder import catalogue
 from services.storage import campaigns
 from services.storage.records import Fork, NewCampaign
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-
-# Known here so that submitting needs no client of the model hub.
-HIDDEN_SIZES = {"smollm2-135m-instruct": 576, "Qwen/Qwen3-0.6B": 1024}
 
 
 @dataclass(frozen=True)
@@ -66,10 +65,11 @@ def prepare(path: Path, settings: Settings, name: str | None = None) -> Prepared
 
     Raises:
         SpecError, UnknownPrice, Unscorable: the file, its problems or its local pools are wrong; says where.
-        PrerequisiteMissing: the encoder's size cannot be found out.
+        PrerequisiteMissing: the encoder's shapes, or its states' length where the file needs it, cannot be found out.
     """
     file = campaign_file.load(path, connections.variables(settings))
-    campaign = campaign_file.resolve(file, hidden_size(EncoderSpec(**vars(file.encoder))))
+    architecture = catalogue.architecture(file.encoder.model, file.encoder.revision)
+    campaign = campaign_file.resolve(file, architecture, partial(median_state_norm, settings=settings))
     if name is not None:
         campaign = replace(campaign, name=campaign_name(name))
     pools = local_pools(campaign, settings)
@@ -90,15 +90,6 @@ def campaign_name(name: str) -> str:
             "--name", name, "at most 64 of a-z, 0-9, dot, dash and underscore, beginning with a letter or digit"
         )
     return name
-
-
-def hidden_size(encoder: EncoderSpec) -> int:
-    """Return the length of the encoder's states, asking the model hub only for models that are not known here."""
-    if encoder.model in HIDDEN_SIZES and encoder.revision is None:
-        return HIDDEN_SIZES[encoder.model]
-    from services.encoder import catalogue
-
-    return catalogue.hidden_size(encoder.model, encoder.revision)
 
 
 def question_bytes(problems: Mapping[Split, list[Problem]]) -> list[int]:

@@ -5,24 +5,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from services.config.across_sections import faults
 from services.config.fields import Section, Surroundings
 from services.config.messages import spec_error
-from services.config.problems_section import GeneratedSection, JsonlSection, SeededSplitSection
-from services.config.sections import CampaignFile, ModelSection
-from services.config.yaml_reader import Key, read_text
+from services.config.model_section import ModelSection
+from services.config.presets import filled
+from services.config.sections import CampaignFile
 from services.config.yaml_reader import parse as parse_yaml
+from services.config.yaml_reader import read_text
+from services.core.architecture import Architecture
 from services.core.campaign import (
     BudgetLimits,
     Campaign,
     EncoderSpec,
     EvaluationSpec,
+    HeadSpec,
     ModelSpec,
     ProtocolSpec,
     SearchSpec,
@@ -32,12 +36,12 @@ from services.core.errors import SpecError
 from services.core.ledger.plan import plan_of
 from services.core.ledger.price import Price
 from services.core.optimiser.ports import population_size
+from services.core.policy.heads import LowRankHead
 from services.core.policy.layout import Layout
-from services.core.problem import ScorerKind
 from services.core.problem_source import ProblemSource
-from services.core.protocol.roles import Role
 
-Fault = tuple[tuple[Key, ...], object, str]
+# Median length of the states that an encoder gives the reference questions, in a pool of so many models.
+StateNorm = Callable[[EncoderSpec, int], float]
 
 
 def load(path: Path, variables: Mapping[str, str]) -> CampaignFile:
@@ -54,11 +58,11 @@ def parse(text: str, name: str, folder: Path, variables: Mapping[str, str]) -> C
     """Check a campaign file's text; relative paths in it start at ``folder``. Raises as ``load`` does."""
     document = parse_yaml(text, name)
     try:
-        file = CampaignFile.model_validate(document.value, context=Surroundings(folder, variables))
+        file = CampaignFile.model_validate(filled(document.value), context=Surroundings(folder, variables))
     except ValidationError as error:
         # Without a cause: pydantic's own report would repeat values that may be secrets.
         raise spec_error(error, document, CampaignFile) from None
-    for where, got, wanted in _faults(file):
+    for where, got, wanted in faults(file):
         raise SpecError(document.where(where), got, wanted)
     return file
 
@@ -68,42 +72,76 @@ def problem_source(file: CampaignFile) -> ProblemSource:
     return file.problems.record(file.seed)
 
 
-def resolve(file: CampaignFile, hidden_size: int) -> Campaign:
+def encoder_spec(file: CampaignFile, architecture: Architecture) -> EncoderSpec:
+    """Return the encoder with its matrices by name and size; raises SpecError for matrices it does not have."""
+    matrices = architecture.matrices(file.encoder.singular_values)
+    return EncoderSpec(**_fields(file.encoder) | {"singular_values": matrices})
+
+
+def resolve(file: CampaignFile, architecture: Architecture, state_norm: StateNorm | None = None) -> Campaign:
     """Return the campaign with every default filled in.
 
     Args:
         file: the checked file.
-        hidden_size: length of the encoder's state, which sets the dimension and with it the default population.
+        architecture: of its encoder; sets the dimension and with it the default population.
+        state_norm: measures the encoder; called, and needed, for ``search.logit_sigma0`` only.
 
     Raises:
-        SpecError: the budget does not hold the first generation.
+        SpecError: the encoder has no such matrices or is too narrow for the head, or the budget does not hold the
+            first generation.
     """
-    roles = file.protocol.roles
-    dimension = Layout.of(len(file.pool), roles, hidden_size).size
+    encoder = encoder_spec(file, architecture)
     campaign = Campaign(
         name=file.name,
         seed=file.seed,
         pool=tuple(_model(model) for model in file.pool),
-        encoder=EncoderSpec(**_fields(file.encoder)),
-        hidden_size=hidden_size,
+        encoder=encoder,
+        hidden_size=architecture.hidden,
         protocol=ProtocolSpec(**_fields(file.protocol)),
-        search=SearchSpec(**_fields(file.search) | {"population": _population(file, dimension)}),
+        search=_search(file, encoder, state_norm),
         validation=ValidationSpec(**_fields(file.validation)),
         evaluation=EvaluationSpec(**_fields(file.evaluation)),
-        budget=BudgetLimits(
-            episodes=file.budget.episodes or 0,
-            calls=file.budget.calls,
-            tokens=file.budget.tokens,
-            usd=file.budget.usd,
-            wall_clock_seconds=None if file.budget.hours is None else file.budget.hours * 3600,
-        ),
+        budget=_budget(file),
         max_attempts=file.max_attempts,
         max_failure_share=file.max_failure_share,
         weight=file.weight,
+        head=HeadSpec(**_fields(file.head)),
     )
-    if file.budget.episodes is None:
-        planned = plan_of(campaign, (0,)).episodes
-        return replace(campaign, budget=replace(campaign.budget, episodes=planned))
+    return _with_episodes(_with_population(_with_rank(campaign)))
+
+
+def _search(file: CampaignFile, encoder: EncoderSpec, state_norm: StateNorm | None) -> SearchSpec:
+    fields = _fields(file.search) | {"population": file.search.population or 0}
+    logit_sigma0 = fields.pop("logit_sigma0")
+    if logit_sigma0 is not None:
+        if state_norm is None:
+            raise ValueError("search.logit_sigma0 needs a measured encoder")
+        # A logit is w h with entries of w from N(0, sigma0^2), so its standard deviation is sigma0 |h|.
+        fields["sigma0"] = logit_sigma0 / state_norm(encoder, len(file.pool))
+    return SearchSpec(**fields)
+
+
+def _budget(file: CampaignFile) -> BudgetLimits:
+    fields = _fields(file.budget)
+    hours = fields.pop("hours")
+    seconds = None if hours is None else hours * 3600
+    return BudgetLimits(**fields | {"episodes": file.budget.episodes or 0}, wall_clock_seconds=seconds)
+
+
+def _with_rank(campaign: Campaign) -> Campaign:
+    head = Layout.of_campaign(campaign).head
+    rank = head.rank if isinstance(head, LowRankHead) else None
+    return replace(campaign, head=replace(campaign.head, rank=rank))
+
+
+def _with_population(campaign: Campaign) -> Campaign:
+    size = campaign.search.population or population_size(Layout.of_campaign(campaign).size)
+    return replace(campaign, search=replace(campaign.search, population=size))
+
+
+def _with_episodes(campaign: Campaign) -> Campaign:
+    if not campaign.budget.episodes:
+        return replace(campaign, budget=replace(campaign.budget, episodes=plan_of(campaign, (0,)).episodes))
     require_first_generation(campaign)
     return campaign
 
@@ -115,10 +153,6 @@ def require_first_generation(campaign: Campaign) -> None:
     if campaign.budget.episodes < first:
         parts = f"{search.population} candidates x {search.replicates} replicates + {validation.problems} validation"
         raise SpecError("budget.episodes", campaign.budget.episodes, f"at least {first} for one generation ({parts})")
-
-
-def _population(file: CampaignFile, dimension: int) -> int:
-    return file.search.population or population_size(dimension)
 
 
 def _fields(section: Section) -> dict[str, Any]:
@@ -134,51 +168,3 @@ def _model(model: ModelSection) -> ModelSpec:
         api_key_env=model.api_key_env,
         options=dict(model.options),
     )
-
-
-def _faults(file: CampaignFile) -> Iterator[Fault]:
-    """Yield what is wrong between sections that are right on their own."""
-    yield from _repeated_models(file)
-    yield from _too_few_problems(file)
-    yield from _recorded_scores(file)
-    if file.search.population is not None and file.search.population < 2:
-        yield ("search", "population"), file.search.population, "auto or at least 2 candidates"
-
-
-def _repeated_models(file: CampaignFile) -> Iterator[Fault]:
-    seen: dict[str, int] = {}
-    for index, model in enumerate(file.pool):
-        if model.name in seen:
-            yield ("pool", index, "name"), model.name, f"a name that pool.{seen[model.name]} does not have"
-        seen.setdefault(model.name, index)
-
-
-def _too_few_problems(file: CampaignFile) -> Iterator[Fault]:
-    problems = file.problems
-    sizes = problems if isinstance(problems, GeneratedSection) else problems.split
-    if not isinstance(sizes, GeneratedSection | SeededSplitSection):
-        return
-    for section, size, wanted in (
-        ("validation", sizes.validation, file.validation.problems),
-        ("evaluation", sizes.heldout, file.evaluation.problems),
-    ):
-        if isinstance(size, int) and wanted > size:
-            split = "validation" if section == "validation" else "heldout"
-            yield (section, "problems"), wanted, f"at most the {size} problems of the {split} split"
-    common = file.search.minibatch == "common" and isinstance(sizes.training, int)
-    if common and sizes.training < file.search.replicates:
-        wanted_text = f"at most the {sizes.training} training problems: a common minibatch takes each once"
-        yield ("search", "replicates"), file.search.replicates, wanted_text
-
-
-def _recorded_scores(file: CampaignFile) -> Iterator[Fault]:
-    """A recorded score belongs to one model's own first answer, so nothing else may happen in the episode."""
-    if not isinstance(file.problems, JsonlSection):
-        return
-    if not any(one.scorer is ScorerKind.RECORDED for one in file.problems.sets):
-        return
-    if file.protocol.roles != (Role.WORKER,):
-        roles = [str(role) for role in file.protocol.roles]
-        yield ("protocol", "roles"), roles, "[worker], because recorded scores are those of single Worker turns"
-    if file.protocol.max_turns != 1:
-        yield ("protocol", "max_turns"), file.protocol.max_turns, "1, because recorded scores are those of single turns"

@@ -11,15 +11,16 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from services.config.across_sections import unknown_agents
+from services.config.encoder_section import RecordedEncoder, RecordedHead
 from services.config.fields import Positive, Section, Surroundings
 from services.config.messages import masked, shown, wanted_of
+from services.config.model_section import ModelSection
 from services.config.sections import (
     LONGEST_HOURS,
-    EncoderSection,
     EvaluationSection,
-    ModelSection,
     ProtocolSection,
-    SearchSection,
+    RecordedSearch,
     SpendSection,
     TopSection,
     ValidationSection,
@@ -46,11 +47,12 @@ class RecordedBudget(SpendSection):
     wall_clock_seconds: Annotated[float, Field(gt=0, le=LONGEST_HOURS * 3600, allow_inf_nan=False)] | None = None
 
 
-# The sections whose fields are the same in the file and in the record.
+# The record's sections with their limits.
 LIMITED_SECTIONS: Mapping[str, type[Section]] = {
-    "encoder": EncoderSection,
+    "encoder": RecordedEncoder,
+    "head": RecordedHead,
     "protocol": ProtocolSection,
-    "search": SearchSection,
+    "search": RecordedSearch,
     "validation": ValidationSection,
     "evaluation": EvaluationSection,
     "budget": RecordedBudget,
@@ -133,6 +135,8 @@ def _require_limits(campaign: Campaign) -> None:
             first = error.errors(include_url=False)[0]
             where = (*path, *(RECORD_NAMES.get(str(part), part) for part in first["loc"]))
             raise SpecError(_dotted(where), shown(masked(where, first["input"])), wanted_of(first)) from None
+    for index, got, wanted in unknown_agents(campaign.protocol.agents, [model.name for model in campaign.pool]):
+        raise SpecError(f"protocol.agents.{index}", got, wanted)
 
 
 def _limited(campaign: Campaign) -> Iterator[tuple[tuple[Key, ...], type[Section], Mapping[str, Any]]]:

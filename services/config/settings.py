@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
@@ -50,6 +51,12 @@ def _user(value: str) -> str:
     return value
 
 
+def _device(value: str) -> str:
+    if not re.fullmatch(r"auto|cpu|cuda(:[0-9]{1,3})?", value):
+        raise ValueError("auto, cpu, cuda or one GPU such as cuda:1")
+    return value
+
+
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
@@ -82,6 +89,10 @@ class Settings(BaseSettings):
     dispatch_window: int = Field(default=64, ge=1, le=100_000)
     encoder_threads: int = Field(default=1, ge=1, le=256)
     encoder_parallel: int = Field(default=2, ge=1, le=256)
+    encoder_memory_mb: int = Field(default=2048, ge=0, le=1_048_576)
+    device: Annotated[str, AfterValidator(_device)] = "auto"
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = Field(default=None, ge=1, le=65_535)
     flower_host: str = "127.0.0.1"
     flower_port: int = Field(default=5555, ge=1, le=65_535)
     flower_user: Annotated[str, AfterValidator(_user)] = "trinity"

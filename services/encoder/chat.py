@@ -1,10 +1,11 @@
-"""A conversation as token ids: the model's own chat template around texts that can never act as control tokens."""
+"""The parts of a chat template, and texts that can never act as control tokens, as token ids."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,23 +15,30 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 from services.core.errors import SpecError
-from services.core.protocol.ports import Message
 
-LEFT_OUT = "\n[... left out ...]\n"
+Ids = tuple[int, ...]
 
-# A token of ordinary text has about four characters. Text beyond this many per token is dropped before it is tokenised,
-# so that a megabyte costs no more than a page.
-_CHARACTERS_PER_TOKEN = 16
+# Some templates write today's date; equal conversations must be equal tokens on every day. The line break goes with the
+# tag, as for every tag of a template, and lets the template begin on a line of its own.
+_NO_CLOCK = "{%- macro strftime_now(form) -%}2025-01-01{%- endmacro %}\n"
 
-# Some templates write today's date; equal conversations must be equal tokens on every day.
-_NO_CLOCK = "{%- macro strftime_now(form) -%}2025-01-01{%- endmacro -%}"
+
+@dataclass(frozen=True)
+class Spelling:
+    """A text as token ids, with the half-open span of characters each stands for.
+
+    The tokens of a character that takes several share its span.
+    """
+
+    ids: Ids
+    spans: tuple[tuple[int, int], ...]
 
 
 class ChatTokenizer:
-    """Turns messages into token ids. Safe to call from many threads.
+    """Turns template and texts into token ids. Safe to call from many threads.
 
-    The template's own parts are tokenised with control tokens, the messages' contents apart from them and without:
-    ``<|im_end|>`` or ``</think>`` inside a question is text like any other.
+    The template's own parts are tokenised with control tokens, the texts apart from them and without: ``<|im_end|>`` or
+    ``</think>`` inside a question is text like any other, and template syntax is never interpreted.
     """
 
     def __init__(self, tokenizer: Any, model: str) -> None:
@@ -41,64 +49,53 @@ class ChatTokenizer:
             raise SpecError("encoder.model", model, "a model whose tokenizer has a tokenizer.json form")
         self._tokenizer = tokenizer
         description = tokenizer.backend_tokenizer.to_str()
-        self._control = _control_tokens(json.loads(description)["added_tokens"], str(tokenizer.chat_template))
+        self._control = _control_tokens(json.loads(description)["added_tokens"])
         self._markup = tokenizer.backend_tokenizer
         self._plain = _blind_to(description, self._control)
         for reader in (self._markup, self._plain):
             reader.no_truncation()  # some tokenizer files bring a limit of their own
             reader.no_padding()
-        self._pieces = lru_cache(maxsize=8)(self._template_pieces)
-        self.tokenizer_digest = hashlib.sha256(description.encode()).hexdigest()
-        self.template_digest = hashlib.sha256(str(tokenizer.chat_template).encode()).hexdigest()
+        self.frame = lru_cache(maxsize=8)(self._frame)
         try:
-            self._pieces(("system", "user"))
-        except (TemplateError, ValueError) as error:
+            self._template = str(tokenizer.get_chat_template())
+            self.frame(("system", "user"))
+        except (TemplateError, ValueError, TypeError) as error:
             raise SpecError("encoder.model", model, f"a chat template that takes a system message ({error})") from error
+        self.tokenizer_digest = hashlib.sha256(description.encode()).hexdigest()
+        self.template_digest = hashlib.sha256(self._template.encode()).hexdigest()
 
     @classmethod
     def load(cls, folder: Path, model: str) -> ChatTokenizer:
-        """Read the tokenizer of a local folder; raises SpecError."""
+        """Read the tokenizer of a local folder, never running code in it; raises SpecError."""
         try:
-            return cls(AutoTokenizer.from_pretrained(folder, local_files_only=True), model)
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         except (OSError, ValueError) as error:
             raise SpecError("encoder.model", model, f"a readable tokenizer in {folder} ({error})") from error
+        return cls(tokenizer, model)
 
-    def token_ids(self, messages: Sequence[Message], limit: int) -> tuple[int, ...]:
-        """Return the conversation with its generation prompt, thinking switched off, as at most ``limit`` ids.
+    def spell(self, text: str) -> Spelling:
+        """Return a text's token ids, none of them a control token."""
+        encoding = self._plain.encode(_clean(text), add_special_tokens=False)
+        pairs = zip(encoding.ids, encoding.offsets, strict=True)
+        kept = [(token, span) for token, span in pairs if token not in self._control]
+        return Spelling(tuple(token for token, _ in kept), tuple(span for _, span in kept))
 
-        A longer conversation keeps its first ``limit // 2`` ids and its last ones, so the question's beginning, the
-        newest turns and the generation prompt always stay.
+    def _frame(self, roles: tuple[str, ...]) -> tuple[Ids, ...]:
+        """Return what the template puts before, between and after messages of these roles, with a generation prompt.
+
+        Thinking is switched off where the template has a switch for it.
+
+        Raises:
+            ValueError, TemplateError: it cannot write each message once, in order.
         """
-        pieces = self._pieces(tuple(message.role for message in messages))
-        ids = list(pieces[0])
-        for message, piece in zip(messages, pieces[1:], strict=True):
-            ids += self._text_ids(_ends(message.content, limit), limit)
-            ids += piece
-        head = limit // 2
-        return tuple(ids if len(ids) <= limit else ids[:head] + ids[head - limit :])
-
-    def cap(self, text: str, tokens: int) -> str:
-        """Return ``text``, or its head and tail of half of ``tokens`` each with a mark between if it is longer."""
-        short = _ends(text, tokens)
-        offsets = self._plain.encode(_clean(short), add_special_tokens=False).offsets
-        if len(offsets) <= tokens:
-            return short
-        head = tokens // 2
-        return short[: offsets[head - 1][1] if head else 0] + LEFT_OUT + short[offsets[head - tokens][0] :]
-
-    def _text_ids(self, text: str, limit: int) -> list[int]:
-        ids = self._plain.encode(_clean(text), add_special_tokens=False).ids
-        return [token for token in ids if token not in self._control]
-
-    def _template_pieces(self, roles: tuple[str, ...]) -> list[list[int]]:
-        """Return the token ids of what the template puts before, between and after messages of these roles."""
         marks = [f"\ue000{index}\ue001" for index in range(len(roles))]  # private-use characters: in no template
         rest: str = self._tokenizer.apply_chat_template(
             [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)],
             tokenize=False,
             add_generation_prompt=True,
             enable_thinking=False,
-            chat_template=_NO_CLOCK + str(self._tokenizer.chat_template),
+            thinking=False,
+            chat_template=_NO_CLOCK + self._template,
         )
         pieces = []
         for mark in marks:
@@ -106,38 +103,45 @@ class ChatTokenizer:
             if not found:
                 raise ValueError("it drops a message")
             pieces.append(before)
-        return [list(self._markup.encode(piece, add_special_tokens=False).ids) for piece in (*pieces, rest)]
+        if any(mark in piece for mark in marks for piece in (*pieces, rest)):
+            raise ValueError("it repeats a message")
+        return tuple(tuple(self._markup.encode(piece, add_special_tokens=False).ids) for piece in (*pieces, rest))
 
 
-def _control_tokens(added: Sequence[dict[str, Any]], template: str) -> dict[int, str]:
-    """Return the added tokens that steer the model: special ones, and those the template writes, such as ``</think>``.
+def _control_tokens(added: Sequence[dict[str, Any]]) -> dict[int, str]:
+    """Return the added tokens, special or not, such as ``</think>``: what a text must not be read as.
 
-    Line breaks and spaces that a template writes are text all the same.
+    Line breaks and spaces that are added tokens are text all the same.
     """
-    return {
-        entry["id"]: entry["content"]
-        for entry in added
-        if entry["special"] or (entry["content"] in template and not entry["content"].isspace())
-    }
+    return {entry["id"]: entry["content"] for entry in added if not entry["content"].isspace()}
 
 
 def _blind_to(description: str, control: dict[int, str]) -> Tokenizer:
-    """Return the tokenizer that reads control words as text.
+    """Return the tokenizer that reads control words as text, and a text as the middle of one.
 
     Control tokens become special ones and special ones are switched off: removing them would renumber the others.
     """
     parts = json.loads(description)
     for entry in parts["added_tokens"]:
         entry["special"] = entry["id"] in control
+    _put_nothing_before(parts["normalizer"])
+    _put_nothing_before(parts["pre_tokenizer"])
     tokenizer = Tokenizer.from_str(json.dumps(parts))
     tokenizer.encode_special_tokens = True
     return tokenizer
 
 
-def _ends(text: str, tokens: int) -> str:
-    """Return ``text``, without its middle if it is far longer than ``tokens`` tokens can be."""
-    half = tokens * _CHARACTERS_PER_TOKEN // 2
-    return text if len(text) <= 2 * half else text[:half] + LEFT_OUT + text[-half:]
+def _put_nothing_before(step: dict[str, Any] | None) -> None:
+    """Keep a step of the tokenizer from setting a space before each text, which it means for the first word only."""
+    if step is None:
+        return
+    for part in step.get("normalizers", step.get("pretokenizers", [step])):
+        if part["type"] == "Prepend":
+            part["prepend"] = ""
+        elif part["type"] == "Metaspace":
+            part["prepend_scheme"] = "never"
+        elif part["type"] == "ByteLevel":
+            part["add_prefix_space"] = False
 
 
 def _clean(text: str) -> str:

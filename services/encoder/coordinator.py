@@ -6,7 +6,7 @@ import hashlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import TracebackType
 
@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from services.core.campaign import EncoderSpec, Norm
 from services.core.errors import AttemptInterrupted, SpecError
-from services.core.protocol.prompts import router_messages, router_texts
+from services.core.protocol.prompts import router_messages
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
 from services.encoder.fingerprint import Fingerprint
 from services.encoder.models import Model, Models
 from services.encoder.passes import Alone, AnyReader, Passes, Together
 from services.encoder.reader import Chain, Request, State, Stores
+from services.encoder.reading import CutCounter, Reading
 from services.encoder.reference import QUESTIONS
 from services.encoder.slm import POSITIONS
 from services.encoder.state_cache import CacheCounts, StateCache, StateFile
@@ -63,6 +64,8 @@ class EncoderService:
         self._stores = Stores(memory_bytes)
         self._models = Models(model_dir, device, threads, self._stores, announce)
         self._passes: Passes = Alone(parallel, threads) if device == "cpu" else Together(threads)
+        self._reading = lru_cache(maxsize=16)(self._make_reading)
+        self._cuts = CutCounter()
         self._centres: dict[tuple[bytes, EncoderSpec, int], State] = {}
         self._centring = threading.Lock()
         self._flying: dict[bytes, Future[State]] = {}
@@ -85,21 +88,27 @@ class EncoderService:
         """
         model, reader = self._models.loaded(spec) or self._loaded(spec)
         _check(spec, model.language_model.context)
-        return Encoder(self, model, reader, spec, pool_size)
+        return Encoder(self, model, reader, spec, self._reading(model, spec, pool_size), pool_size)
 
     def counts(self) -> CacheCounts:
         return self._cache.counts
 
     def metrics(self) -> dict[str, float]:
-        """Return what the caches hold and how often they helped, by name."""
-        counts = self._cache.counts
+        """Return what operators watch, under the names of docs/operations.md."""
+        states, cuts = self._cache.counts, self._cuts.counts
         figures: dict[str, float] = {
-            "state_hits": counts.hits,
-            "state_file_hits": counts.file_hits,
-            "state_misses": counts.misses,
+            "encoder_states_memory_hits_total": states.hits,
+            "encoder_states_file_hits_total": states.file_hits,
+            "encoder_states_misses_total": states.misses,
+            "encoder_decisions_total": states.hits + states.file_hits + states.misses,
+            "encoder_items_cut_total": cuts.items,
+            "encoder_items_dropped_total": cuts.dropped,
+            "encoder_questions_cut_total": cuts.questions,
         }
-        for name, store in vars(self._stores).items():
-            figures |= {f"{name}_hits": store.hits, f"{name}_misses": store.misses, f"{name}_bytes": store.bytes}
+        for name, store in self._stores.by_name.items():
+            figures[f"encoder_{name}_hits_total"] = store.hits
+            figures[f"encoder_{name}_misses_total"] = store.misses
+            figures[f"encoder_{name}_bytes"] = store.bytes
         return figures
 
     def close(self) -> None:
@@ -139,6 +148,9 @@ class EncoderService:
                 self._centres[encoder.reading] = mean
             return self._centres[encoder.reading]
 
+    def _make_reading(self, model: Model, spec: EncoderSpec, pool_size: int) -> Reading:
+        return Reading(model.chat, pool_size, spec.max_tokens, spec.item_tokens, self._cuts)
+
     def _landed(self, key: bytes, shared: bool, flight: Future[State]) -> None:
         with self._lock:
             if not flight.cancelled() and flight.exception() is None:
@@ -156,14 +168,20 @@ class Encoder:
     """Reads the conversations of one campaign. Cheap, and safe to share between threads."""
 
     def __init__(
-        self, service: EncoderService, model: Model, reader: AnyReader, spec: EncoderSpec, pool_size: int
+        self,
+        service: EncoderService,
+        model: Model,
+        reader: AnyReader,
+        spec: EncoderSpec,
+        reading: Reading,
+        pool_size: int,
     ) -> None:
         self._service = service
         self._model = model
         self._reader = reader
         self._spec = spec
-        self._pool_size = pool_size
         self._unchanged = np.zeros(sum(matrix.size for matrix in spec.singular_values), dtype=np.float32)
+        self._reading = reading
         self.hidden_size = model.language_model.hidden_size
         self.reading = (model.prefix, spec, pool_size)
 
@@ -205,10 +223,8 @@ class Encoder:
         return tuple(ids[: len(ids) + ends] for ids in texts)
 
     def token_ids(self, transcript: Transcript) -> tuple[int, ...]:
-        """Return what the model reads: items cut to ``item_tokens``, then the whole to ``max_tokens``."""
-        texts = [self._model.cap(text, self._spec.item_tokens) for text in router_texts(transcript)]
-        messages = router_messages(transcript, self._pool_size, texts)
-        return self._model.tokens(tuple(messages), self._spec.max_tokens)
+        """Return what the model reads, by the rule of ``services.encoder.reading``."""
+        return self._reading.token_ids(transcript)
 
     def fingerprint(self) -> Fingerprint:
         """Return what a head trained with this encoder depends on."""

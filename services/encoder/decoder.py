@@ -73,6 +73,13 @@ class Frame:
     causal: bool
     rotation: tuple[Tensor, Tensor]
 
+    def own(self, index: int, columns: Tensor) -> Tensor:
+        """Return a piece's own keys or values, (heads, p + n, size), out of those of all pieces."""
+        if len(self.new) == 1:
+            return columns[0]
+        before, new, known = max(self.known), self.new[index], self.known[index]
+        return torch.cat([columns[index, :, before - known : before], columns[index, :, -new:]], dim=1)
+
 
 class Decoder:
     """The inner model of a causal language model, layer by layer. It never changes its weights."""
@@ -114,9 +121,8 @@ class Decoder:
         for number in range(first, last):
             past = [piece.past[number - first] if piece.past else None for piece in pieces]
             hidden, keys, values = self._layer(number, hidden, frame, past, [piece.change for piece in pieces])
-            for index, (new, known) in enumerate(zip(frame.new, frame.known, strict=True)):
-                both = keys[index, :, -new - known :], values[index, :, -new - known :]
-                grown[index].append(both if len(pieces) == 1 else (both[0].clone(), both[1].clone()))
+            for index in range(len(pieces)):
+                grown[index].append((frame.own(index, keys), frame.own(index, values)))
         if last == self.layers:
             states = self._module.norm(hidden[:, -1])
             return [(states[index], tuple(layers)) for index, layers in enumerate(grown)]

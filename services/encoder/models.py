@@ -5,12 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from services.core.campaign import EncoderSpec, Matrix
 from services.core.errors import SpecError
-from services.core.protocol.ports import Message
 from services.encoder.chat import ChatTokenizer
 from services.encoder.decoder import FAMILIES
 from services.encoder.passes import AnyReader
@@ -28,15 +26,12 @@ class Model:
     Attributes:
         weights: digest of its weight files.
         prefix: what its states depend on besides text and candidate.
-        tokens, cap: the tokenizer's, with a memory.
     """
 
     chat: ChatTokenizer
     language_model: SmallLanguageModel
     weights: str
     prefix: bytes
-    tokens: Callable[[tuple[Message, ...], int], tuple[int, ...]]
-    cap: Callable[[str, int], str]
 
 
 class Models:
@@ -84,8 +79,7 @@ class Models:
         language_model = SmallLanguageModel.load(folder, name, self._device)
         weights = weights_digest(folder, name)
         prefix = f"{weights}\n{numerics(self._threads, self._device)}\n".encode()
-        remembered = lru_cache(maxsize=4096)
-        return Model(chat, language_model, weights, prefix, remembered(chat.token_ids), remembered(chat.cap))
+        return Model(chat, language_model, weights, prefix)
 
     def _reader(self, model: Model, spec: EncoderSpec) -> AnyReader:
         decoder = model.language_model.decoder

@@ -12,9 +12,10 @@ again by the same passes, then a state's bits never depend on what happens to be
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import Any
 
 import numpy as np
 import torch
@@ -75,6 +76,11 @@ class Stores:
         self.outputs: Memories[Output] = Memories(max_bytes // 4)
         self.pasts: Memories[Past] = Memories(max_bytes // 2)
         self.weights: Memories[Weights] = Memories(max_bytes // 4)
+        self.by_name: Mapping[str, Memories[Any]] = {
+            "outputs": self.outputs,
+            "keys_and_values": self.pasts,
+            "weights": self.weights,
+        }
 
 
 @dataclass(frozen=True)

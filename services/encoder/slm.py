@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from transformers import AutoModel
 from transformers.utils import logging
 
-from services.core.errors import SpecError
+from services.core.errors import PrerequisiteMissing, SpecError
 from services.encoder.decoder import Decoder
 
 # Index from the end of the conversation with its generation prompt. The paper takes the penultimate token; with Qwen3's
@@ -83,6 +83,26 @@ class SmallLanguageModel:
             raise SpecError("encoder.model", "a state that is not finite", "weights that work in this precision")
         state.flags.writeable = False
         return state
+
+
+def chosen(device: str) -> str:
+    """Return the device that ``auto`` stands for, and any other as torch names it.
+
+    Raises:
+        PrerequisiteMissing: a GPU was asked for that is not there.
+    """
+    here = torch.cuda.device_count()
+    if device == "auto":
+        return "cuda:0" if here else "cpu"
+    if device == "cpu":
+        return device
+    number = int(device.partition(":")[2] or 0)
+    if number >= here:
+        raise PrerequisiteMissing(
+            f"the GPU {device} is not here: torch {torch.__version__} sees {here}",
+            "set TRINITY_DEVICE to auto or cpu, or install a driver and a build of torch for it",
+        )
+    return f"cuda:{number}"
 
 
 def precision(device: str) -> str:

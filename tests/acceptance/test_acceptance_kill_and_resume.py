@@ -28,7 +28,7 @@ problems: {{source: generated, families: [chain_sum, spell_backward], training: 
 pool:
   - {{name: adder, model: openai/adder, base_url: local:pair, price: {{input: 0.2, output: 0.8}}}}
   - {{name: speller, model: openai/speller, base_url: local:pair, price: {{input: 0.1, output: 0.5}}}}
-encoder: {{model: {encoder}}}
+encoder: {{model: {encoder}, singular_values: none}}
 protocol: {{max_turns: 3, max_output_tokens: 128}}
 search: {{population: 6, replicates: 4, generations: 3, sigma0: 0.3}}
 validation: {{every: 2, problems: 6}}

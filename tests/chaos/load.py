@@ -20,7 +20,7 @@ seed: {seed}
 problems: {{source: generated, families: [chain_sum, spell_backward], training: 16, validation: 6, heldout: 6}}
 pool:
 {models}
-encoder: {{model: {encoder}}}
+encoder: {{model: {encoder}, singular_values: none}}
 protocol: {{max_turns: 4, max_output_tokens: 128}}
 search: {{population: {population}, replicates: {replicates}, generations: {generations}, sigma0: 0.3}}
 validation: {{every: 2, problems: {measured}}}

@@ -30,7 +30,7 @@ def test_a_submitted_campaign_is_stored_with_its_resolved_specification(cli: Com
     with database.transaction() as conn:
         record = campaigns.by_name(conn, "small")
     assert record.state is CampaignState.SUBMITTED
-    assert record.dimension == (2 + 3) * 576
+    assert record.dimension == 3264 + (2 + 3) * 576
     assert record.spec["campaign"]["search"]["population"] == 4
     assert record.versions.keys() == {"search", "product", "python"}
 
@@ -122,7 +122,7 @@ def test_a_campaign_is_planned_and_validated_without_services(bare_cli: CommandL
     file = bare_cli.campaign()
     assert bare_cli("campaign", "validate", file).code == 0
     document = json.loads(bare_cli("campaign", "plan", file, "--json").out)
-    assert document["plan"]["dimension"] == (2 + 3) * 576
+    assert document["plan"]["dimension"] == 3264 + (2 + 3) * 576
     assert document["plan"]["training_episodes"] == 2 * 4 * 3
     assert document["plan"]["evaluation_episodes"] == 6 * (1 + 1 + 2)
     assert document["plan"]["episodes"] == sum(document["plan"][f"{split}_episodes"] for split in
@@ -162,11 +162,6 @@ def test_calls_and_weight_are_stored_listed_and_shown(cli: CommandLine) -> None:
     text = cli("campaign", "show", "small").out
     assert "weight 0.5; at most 5 attempts of an episode; pauses itself above 25% failed attempts" in text
     assert "calls" in text
-
-
-def test_known_hidden_sizes_are_the_catalogue_s() -> None:
-    catalogue = pytest.importorskip("services.encoder.catalogue")
-    assert submission.HIDDEN_SIZES[catalogue.BUNDLED] == catalogue.hidden_size(catalogue.BUNDLED)
 
 
 def test_a_name_is_accepted_on_the_command_line_exactly_when_a_file_may_carry_it(bare_cli: CommandLine) -> None:

@@ -71,7 +71,7 @@ def test_a_fork_keeps_problems_and_specification_and_remembers_its_origin(
         (("--set", "hidden_size=8"), "hidden_size"),
         (("--set", "encoder.model=Qwen/Qwen3-0.6B"), "those of this one have 1024"),
         (("--set", "search.sigma0=0.5"), "the step size of the origin's generation"),
-        (("--set", "search.population=1"), "at least 2 candidates"),
+        (("--set", "search.population=2"), "at least 3 candidates"),
         (("--set", "search.replicates=9"), "search.replicates"),
         (("--set", "seed=-1"), "seed"),
         (("--set", "pool.1.name=ada"), "pool.1.name"),

@@ -27,7 +27,7 @@ problems: {{source: generated, families: [chain_sum, letter_counting], training:
 pool:
   - {{name: adder, model: openai/adder, base_url: local:pair, price: {{input: 0.2, output: 0.8}}}}
   - {{name: speller, model: openai/speller, base_url: local:pair, price: {{input: 0.1, output: 0.4}}}}
-encoder: {{model: {encoder}}}
+encoder: {{model: {encoder}, singular_values: none}}
 protocol: {{max_turns: 2, max_output_tokens: 64}}
 search: {{population: 4, replicates: 2, generations: 2, sigma0: 0.1}}
 validation: {{every: 1, problems: 2}}

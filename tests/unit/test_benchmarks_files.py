@@ -20,6 +20,7 @@ from services.config import campaign as campaigns
 from services.core.errors import SpecError
 from services.core.problem import Problem, ScorerKind, Split
 from services.core.problem_source import FieldSplit, JsonlProblems, JsonlSet, SeededSplit
+from services.encoder.catalogue import BUNDLED, KNOWN
 
 INFRA = Path(__file__).parents[2] / "infra"
 HALF = SeededSplit(1, 0.5, 0, 0.5)
@@ -206,7 +207,7 @@ def test_the_content_hash_sees_order_text_and_scores() -> None:
 
 
 def test_too_few_problems_are_refused() -> None:
-    campaign = campaigns.resolve(campaigns.load(INFRA / "campaigns" / "quickstart.yaml", {}), 576)
+    campaign = campaigns.resolve(campaigns.load(INFRA / "campaigns" / "quickstart.yaml", {}), KNOWN[BUNDLED])
     one = Problem("k", "f", "q", ScorerKind.EXACT, answer="a")
     enough = {Split.TRAINING: [one] * 96, Split.VALIDATION: [one] * 96, Split.HELDOUT: [one] * 200}
     require_sizes(campaign, enough)
@@ -231,7 +232,7 @@ def test_too_few_problems_are_refused() -> None:
 )
 def test_the_shipped_file_campaigns_find_their_problems(name: str, families: int, sizes: dict[Split, int]) -> None:
     file = campaigns.load(INFRA / "campaigns" / f"{name}.yaml", {"TRINITY_DATA_DIR": str(data_folder())})
-    campaign = campaigns.resolve(file, 576)
+    campaign = campaigns.resolve(file, KNOWN[BUNDLED])
     problems = load(campaigns.problem_source(file), [model.name for model in campaign.pool])
     require_sizes(campaign, problems)
     assert {split: len(found) for split, found in problems.items()} == sizes

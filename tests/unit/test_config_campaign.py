@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from services.config import campaign as campaigns
-from services.core.campaign import Campaign, VerifierWithoutAnswer
+from services.core.campaign import Campaign, EncoderSpec, VerifierWithoutAnswer
 from services.core.errors import SpecError, TrinityError, UnknownPrice
+from services.core.ledger.plan import plan_of
 from services.core.problem import ScorerKind, Split
 from services.core.problem_source import FieldSplit, GeneratedProblems, JsonlProblems, SeededSplit
 from services.core.protocol.roles import ROLE_ORDER, Role
+from services.encoder.catalogue import BUNDLED, KNOWN
 
 SHIPPED = Path(__file__).parents[2] / "infra" / "campaigns"
 
@@ -54,8 +56,8 @@ pool:
 """
 
 
-def resolved(text: str, hidden_size: int = 576, variables: Mapping[str, str] | None = None) -> Campaign:
-    return campaigns.resolve(campaigns.parse(text, "f.yaml", Path("/home"), variables or {}), hidden_size)
+def resolved(text: str, variables: Mapping[str, str] | None = None) -> Campaign:
+    return campaigns.resolve(campaigns.parse(text, "f.yaml", Path("/home"), variables or {}), KNOWN[BUNDLED])
 
 
 def refused(text: str, old: str, new: str, variables: Mapping[str, str] | None = None) -> TrinityError:
@@ -67,14 +69,14 @@ def refused(text: str, old: str, new: str, variables: Mapping[str, str] | None =
 
 def test_defaults_are_filled_in() -> None:
     campaign = resolved(SMALL)
-    assert campaign.search.population == 28  # 4 + 3 ln n = 27.9 for n = (2 agents + 3 roles) x 576
-    assert campaign.search.sigma0 == 0.1
+    assert campaign.search.population == 31  # 4 + 3 ln n = 30.2 for n = 3,264 + (2 agents + 3 roles) x 576
+    assert campaign.search.sigma0 == 0.03
     assert campaign.protocol.roles == ROLE_ORDER
     assert campaign.protocol.verifier_without_answer is VerifierWithoutAnswer.COUNT_AS_REVISE
     assert campaign.pool[0].price.input_per_million == Decimal("0.15")
     assert campaign.pool[1].price.input_per_million == Decimal("0.1")
     assert campaign.pool[0].base_url == "local:specialists"
-    assert campaign.budget.episodes == 28 * 4 * 60
+    assert campaign.budget.episodes == 31 * 4 * 60
 
 
 def test_the_default_episode_budget_is_the_plan() -> None:
@@ -130,9 +132,41 @@ def test_problem_sources_become_records() -> None:
         ("replicates: 4", "replicates: true", "search.replicates (f.yaml:17)", "got True"),
         ("replicates: 4", "replicates: 0", "search.replicates (f.yaml:17)", "at least 1"),
         ("replicates: 4", "replicates: 21", "search.replicates (f.yaml:17)", "20 training problems"),
-        ("replicates: 4", "population: 1", "search.population (f.yaml:17)", "at least 2"),
+        ("replicates: 4", "population: 2", "search.population (f.yaml:17)", "at least 3"),
         ("replicates: 4", "sigma0: .inf", "search.sigma0 (f.yaml:17)", "a number"),
         ("replicates: 4", "sigma0: 1e999", "f.yaml:17", "ordinary size"),
+        ("replicates: 4", "sigma0:", "search (f.yaml:16)", "one of `sigma0` and `logit_sigma0`"),
+        ("replicates: 4", "sigma0: 1\n  logit_sigma0: 1", "search (f.yaml:16)", "one of `sigma0` and `logit_sigma0`"),
+        ("replicates: 4", "logit_sigma0: 0", "search.logit_sigma0 (f.yaml:17)", "a number above 0"),
+        ("replicates: 4", "logit_sigma0: 1001", "search.logit_sigma0 (f.yaml:17)", "at most 1000"),
+        ("replicates: 4", "step_size: tap", "search.step_size (f.yaml:17)", "'tpa' or 'csa'"),
+        ("replicates: 4", "entropy_bonus: -0.1", "search.entropy_bonus (f.yaml:17)", "at least 0"),
+        ("replicates: 4", "turn_bonus: much", "search.turn_bonus (f.yaml:17)", "a number"),
+        ("name: small", "name: small\npreset: papers", "preset (f.yaml:2)", "'authors_code' or 'recommended'"),
+        (
+            "name: small",
+            "name: small\npreset: [paper]",
+            "preset (f.yaml:2)",
+            "'paper', 'authors_code' or 'recommended'",
+        ),
+        ("search:", "protocol: {agents: [c]}\nsearch:", "protocol.agents.0 (f.yaml:16)", "a name of the pool: a, b"),
+        ("search:", "protocol: {agents: [a, a]}\nsearch:", "protocol.agents (f.yaml:16)", "at most once"),
+        ("search:", "protocol: {agents: a}\nsearch:", "protocol.agents (f.yaml:16)", "a list"),
+        ("search:", "protocol: {notes: some}\nsearch:", "protocol.notes (f.yaml:16)", "'all' or 'worker'"),
+        ("search:", "encoder: {norm: l2}\nsearch:", "encoder.norm (f.yaml:16)", "'none' or 'rms'"),
+        ("search:", "encoder: {singular_values: seven}\nsearch:", "encoder.singular_values (f.yaml:16)", "a list of"),
+        ("search:", "encoder: {singular_values: []}\nsearch:", "encoder.singular_values (f.yaml:16)", "none, second"),
+        ("search:", "encoder: {singular_values: [7]}\nsearch:", "encoder.singular_values (f.yaml:16)", "a list of"),
+        ("search:", "head: {kind: mlp}\nsearch:", "head.kind (f.yaml:16)", "'block_diagonal_10'"),
+        ("search:", "head: {output: max}\nsearch:", "head.output (f.yaml:16)", "'softmax' or 'argmax'"),
+        ("search:", "head: {rank: 4}\nsearch:", "head (f.yaml:16)", "`rank` only beside `kind: low_rank`"),
+        ("search:", "head: {kind: low_rank, rank: 0}\nsearch:", "head.rank (f.yaml:16)", "at least 1"),
+        (
+            "search:",
+            "head: {kind: sparse}\nsearch:\n  logit_sigma0: 1",
+            "search.logit_sigma0 (f.yaml:18)",
+            "sigma0 beside head.kind sparse",
+        ),
         ("name: small", "name: Not Good", "name (f.yaml:1)", "a-z"),
         ("name: small", "name:", "name (f.yaml:1)", "text"),
         ("source: generated", "source: magic", "problems.source (f.yaml:3)", "'generated', 'jsonl'"),
@@ -147,7 +181,7 @@ def test_problem_sources_become_records() -> None:
         ("search:", "protocol: {roles: [worker, worker]}\nsearch:", "protocol.roles (f.yaml:16)", "at most once"),
         ("search:", "evaluation: {problems: 11}\nsearch:", "evaluation.problems (f.yaml:16)", "10 problems"),
         ("search:", "validation: {problems: 9}\nsearch:", "validation.problems (f.yaml:16)", "8 problems"),
-        ("search:", "budget: {episodes: 111}\nsearch:", "budget.episodes", "at least 112 for one generation"),
+        ("search:", "budget: {episodes: 123}\nsearch:", "budget.episodes", "at least 124 for one generation"),
         ("search:", "budget: {calls: 0}\nsearch:", "budget.calls (f.yaml:16)", "at least 1"),
         ("search:", "budget: {calls: 1.5}\nsearch:", "budget.calls (f.yaml:16)", "a whole number"),
         ("search:", "weight: 0\nsearch:", "weight (f.yaml:16)", "got 0, wanted a number above 0"),
@@ -253,7 +287,7 @@ def test_recorded_scores_need_single_worker_turns(protocol: str, place: str) -> 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.yaml")), ids=lambda path: path.stem)
 def test_shipped_campaigns_are_valid(path: Path) -> None:
     file = campaigns.load(path, {"TRINITY_DATA_DIR": "/data"})
-    campaign = campaigns.resolve(file, 576)
+    campaign = campaigns.resolve(file, KNOWN[BUNDLED])
     assert campaign.name == path.stem
     assert campaign.evaluation.problems > 0
     assert campaign.budget.usd is not None
@@ -262,3 +296,40 @@ def test_shipped_campaigns_are_valid(path: Path) -> None:
 def test_an_encoder_folder_is_found_from_the_file() -> None:
     assert resolved(SMALL + "encoder: {model: ./tiny}\n").encoder.model == "/home/tiny"
     assert resolved(SMALL + "encoder: {model: Qwen/Qwen3-0.6B}\n").encoder.model == "Qwen/Qwen3-0.6B"
+
+
+def test_a_low_rank_head_has_the_authors_smallest_rank_unless_one_is_given() -> None:
+    seven = "pool:\n" + "".join(
+        f"  - {{name: m{number}, model: openai/m, price: {{input: 1, output: 1}}}}\n" for number in range(7)
+    )
+    text = FILES[: FILES.index("pool:")] + seven
+    variables = {"DATA": "/data"}
+    assert resolved(text + "head: {kind: low_rank}\n", variables).head.rank == 20  # 2 x (7 agents + 3 roles)
+    assert resolved(text + "head: {kind: low_rank, rank: 14}\n", variables).head.rank == 14
+    masked = text + "head: {kind: low_rank}\nprotocol: {agents: [m6], roles: [worker]}\n"
+    assert resolved(masked, variables).head.rank == 8
+
+
+def test_masked_agents_have_no_output() -> None:
+    text = SMALL + "encoder: {singular_values: none}\n"
+    assert plan_of(resolved(text), (0,)).dimension == 5 * 576
+    masked = resolved(text + "protocol: {agents: [b]}\n")
+    assert masked.protocol.agents == ("b",)
+    assert plan_of(masked, (0,)).dimension == 4 * 576
+
+
+def test_the_first_step_size_may_be_given_in_units_of_a_logit() -> None:
+    asked: list[tuple[EncoderSpec, int]] = []
+
+    def norm(encoder: EncoderSpec, agents: int) -> float:
+        asked.append((encoder, agents))
+        return 50.0
+
+    file = campaigns.parse(SMALL + "  logit_sigma0: 1.5\nencoder: {center: true}\n", "f.yaml", Path("/home"), {})
+    campaign = campaigns.resolve(file, KNOWN[BUNDLED], norm)
+    assert campaign.search.sigma0 == pytest.approx(0.03)
+    assert asked == [(campaign.encoder, 2)]
+    with pytest.raises(ValueError, match="measured"):
+        campaigns.resolve(file, KNOWN[BUNDLED])
+    assert campaigns.resolve(campaigns.parse(SMALL, "f", Path("/home"), {}), KNOWN[BUNDLED], norm).search.sigma0 == 0.03
+    assert len(asked) == 1

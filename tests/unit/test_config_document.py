@@ -14,15 +14,23 @@ from hypothesis import strategies as st
 
 from services.config import campaign as campaigns
 from services.config.document import from_json, problems_from_json, sha256, to_json
-from services.config.sections import RESERVED_OPTIONS
+from services.config.model_section import RESERVED_OPTIONS
+from services.core.architecture import Architecture
 from services.core.campaign import (
     BudgetLimits,
     Campaign,
     EncoderSpec,
     EvaluationSpec,
+    HeadKind,
+    HeadSpec,
+    Matrix,
     ModelSpec,
+    Norm,
+    Notes,
+    Output,
     ProtocolSpec,
     SearchSpec,
+    StepSize,
     ValidationSpec,
 )
 from services.core.errors import SpecError
@@ -62,14 +70,20 @@ CAMPAIGNS = st.builds(
     seed=st.integers(0, 2**63 - 1),
     pool=st.lists(MODELS, min_size=1, max_size=3).map(tuple),
     encoder=st.builds(
-        EncoderSpec, model=st.sampled_from(["smollm2-135m-instruct", "/home/tiny"]), revision=st.none() | TEXT
+        EncoderSpec,
+        model=st.sampled_from(["smollm2-135m-instruct", "/home/tiny"]),
+        revision=st.none() | TEXT,
+        norm=st.sampled_from(Norm),
+        singular_values=st.sampled_from([(), (Matrix("lm_head", 8), Matrix("layers.0.mlp.up_proj", 3))]),
     ),
+    head=st.sampled_from([HeadSpec(), HeadSpec(HeadKind.LOW_RANK, Output.ARGMAX, 20), HeadSpec(HeadKind.SPARSE)]),
     hidden_size=st.integers(1, 8192),
     protocol=st.builds(
         ProtocolSpec,
         roles=st.sampled_from([ROLE_ORDER, ROLE_ORDER[:1]]),
         temperature=st.floats(0, 2),
         max_turns=st.integers(1, 100),
+        notes=st.sampled_from(Notes),
     ),
     search=st.builds(
         SearchSpec,
@@ -77,6 +91,9 @@ CAMPAIGNS = st.builds(
         replicates=st.integers(1, 64),
         generations=st.integers(1, 60),
         sigma0=st.floats(1e-6, 10),
+        step_size=st.sampled_from(StepSize),
+        entropy_bonus=st.floats(0, 1),
+        turn_bonus=st.floats(0, 1),
     ),
     validation=st.builds(ValidationSpec, every=st.integers(1, 9), problems=st.integers(0, 99)),
     evaluation=st.builds(EvaluationSpec, problems=st.integers(0, 99)),
@@ -145,6 +162,20 @@ def test_the_hash_sees_every_field() -> None:
         (("pool", 0, "price", "output_per_million"), "0.1234567", "pool.0.price.output_per_million: got "),
         (("pool", 0, "litellm_model"), "two words", "pool.0.litellm_model: got 'two words'"),
         (("pool", 0, "options"), {"api_key": "x"}, "pool.0.options: got "),
+        (("encoder", "norm"), "l2", "encoder.norm: got 'l2'"),
+        (("encoder", "singular_values"), "none", "encoder.singular_values: got 'none'"),
+        (("encoder", "singular_values"), [{"name": "lm_head"}], "encoder.singular_values.0.size: got "),
+        (("encoder", "singular_values"), [{"name": "x", "size": 0}], "encoder.singular_values: got "),
+        (("encoder", "singular_values"), [{"name": "x", "size": 1}] * 2, "encoder.singular_values: got "),
+        (("head", "kind"), "mlp", "head.kind: got 'mlp'"),
+        (("head", "rank"), 4, "head: got "),
+        (("head",), {"kind": "low_rank", "output": "softmax", "rank": None}, "head: got "),
+        (("protocol", "agents"), ["b"], "protocol.agents.0: got 'b', wanted a name of the pool: a"),
+        (("protocol", "agents"), ["a", "a"], "protocol.agents: got "),
+        (("protocol", "notes"), "few", "protocol.notes: got 'few'"),
+        (("search", "step_size"), "one-fifth", "search.step_size: got 'one-fifth'"),
+        (("search", "entropy_bonus"), -1.0, "search.entropy_bonus: got -1.0"),
+        (("search", "turn_bonus"), 101.0, "search.turn_bonus: got 101.0"),
         (("encoder", "position"), "first", "encoder.position: got 'first'"),
         (("seed",), -1, "seed: got -1, wanted a number of at least 0"),
         (("weight",), 0.0, "weight: got 0.0, wanted a number above 0"),
@@ -201,7 +232,8 @@ seed: 3
 problems: {source: generated, families: [chain_sum], training: 8, validation: 2, heldout: 6}
 pool:
   - {name: ada, model: openai/ada, base_url: "local:pair", price: {input: 0.2, output: 0.8}}
-search: {population: 4, replicates: 3, generations: 2}
+encoder: {singular_values: none}
+search: {population: 4, replicates: 3, generations: 2, sigma0: 0.1, step_size: tpa}
 budget: {usd: 10, hours: 1}
 """
 
@@ -212,7 +244,7 @@ def test_a_document_from_before_the_added_fields_has_their_defaults_and_keeps_it
     campaign = from_json(document)
     assert (campaign.budget.calls, campaign.weight, campaign.max_failure_share) == (None, 1.0, 0.5)
     file = campaigns.parse(OLD_FILE, "f.yaml", Path("/home"), {})
-    assert campaign == campaigns.resolve(file, 8)
+    assert campaign == campaigns.resolve(file, Architecture("llama", 8))
     assert problems_from_json(document) == campaigns.problem_source(file)
 
 

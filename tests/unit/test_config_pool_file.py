@@ -12,6 +12,7 @@ from services.config.pool_file import load, load_pools, require_local_models
 from services.core.errors import SpecError
 from services.core.local_pool import ReplayPool, SimulatedPool
 from services.core.problem import ScorerKind
+from services.encoder.catalogue import BUNDLED, KNOWN
 
 INFRA = Path(__file__).parents[2] / "infra"
 DATA = {"TRINITY_DATA_DIR": "/data"}
@@ -102,12 +103,12 @@ def test_an_absent_folder_is_named(tmp_path: Path) -> None:
 def test_shipped_pools_offer_what_the_shipped_campaigns_ask_for() -> None:
     pools = load_pools(INFRA / "pools", DATA)
     for path in (INFRA / "campaigns").glob("*.yaml"):
-        require_local_models(campaigns.resolve(campaigns.load(path, DATA), 576), pools)
+        require_local_models(campaigns.resolve(campaigns.load(path, DATA), KNOWN[BUNDLED]), pools)
 
 
 def test_an_unknown_pool_or_model_is_named() -> None:
     pools = load_pools(INFRA / "pools", DATA)
-    campaign = campaigns.resolve(campaigns.load(INFRA / "campaigns" / "quickstart.yaml", DATA), 576)
+    campaign = campaigns.resolve(campaigns.load(INFRA / "campaigns" / "quickstart.yaml", DATA), KNOWN[BUNDLED])
     first, *others = campaign.pool
     with pytest.raises(SpecError, match=r"pool\.0\.base_url: got 'local:nowhere', wanted a pool among"):
         require_local_models(replace(campaign, pool=(replace(first, base_url="local:nowhere"), *others)), pools)

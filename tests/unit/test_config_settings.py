@@ -51,6 +51,7 @@ def test_an_empty_variable_counts_as_unset(environment: Set) -> None:
         ("workers", "-1", "at least 0"),
         ("poll_seconds", "nan", "finite"),
         ("log_level", "loud", "'debug'"),
+        ("device", "gpu", "auto, cpu, cuda or one GPU"),
         ("log_json", "perhaps", "true or false"),
         ("flower_user", "a:b", "without colons"),
         ("broker_url", "http://h", "redis://"),

@@ -103,6 +103,20 @@ def test_a_single_role_has_no_role_logits() -> None:
     assert plan_of(worker_only, [10]).dimension == 2 * 576
 
 
+def test_masked_agents_have_no_logits_and_only_single_model_baselines_pay_their_price() -> None:
+    whole, masked = campaign(), campaign(protocol=ProtocolSpec(max_output_tokens=100, agents=("a",)))
+    assert plan_of(masked, [100]).dimension == 4 * 576
+    assert plan_of(masked, [100]).largest_tokens == plan_of(whole, [100]).largest_tokens
+    singles = EvaluationSpec(20, ("single",))
+    cheap = plan_of(replace(masked, evaluation=EvaluationSpec(20, ())), [100])
+    mixed = plan_of(replace(masked, evaluation=singles), [100])
+    dear = plan_of(replace(whole, evaluation=singles), [100])
+    assert cheap.largest_usd == CHEAP.cost(Usage(cheap.largest_tokens - 122 * 500, 122 * 500))
+    turns = Usage(mixed.largest_tokens - cheap.largest_tokens - 40 * 100, 40 * 100)
+    assert mixed.largest_usd - cheap.largest_usd == DEAR.cost(turns)
+    assert mixed.expected_usd < dear.expected_usd
+
+
 @pytest.mark.parametrize(
     ("small", "large"),
     [

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from services.core.campaign import ProtocolSpec
 from services.core.protocol.ports import Message
-from services.core.protocol.prompts import messages_for, router_messages, router_texts
+from services.core.protocol.prompts import messages_for, router_messages
 from services.core.protocol.quoting import TAGS, quote, unquote
 from services.core.protocol.request import Note, read_request
 from services.core.protocol.roles import Role, RoleSource
@@ -143,16 +143,11 @@ def test_the_router_reads_every_item_and_no_forged_one(transcript: Transcript) -
     assert user.count("\n</question>") == 1
 
 
-def test_the_router_reads_replaced_item_texts() -> None:
+def test_the_router_reads_answers_beside_ideas_and_no_name() -> None:
     item = Item(1, 0, Role.WORKER, RoleSource.POLICY, "", "long idea", "42")
-    transcript = Transcript("q", (item,))
-    assert router_texts(transcript) == ("long idea\nAnswer: 42",)
-    capped = router_messages(transcript, 7, ["short"])
-    assert "7 agents" in capped[0].content
-    assert "short" in capped[1].content
-    assert "long idea" not in capped[1].content
-    with pytest.raises(ValueError, match="2 item texts for 1"):
-        router_messages(transcript, 7, ["a", "b"])
+    system, user = router_messages(Transcript("q", (item,)), 7)
+    assert "7 agents" in system.content
+    assert "<thought 1 worker>\nlong idea\nAnswer: 42\n</thought>" in user.content
 
 
 def test_the_router_sees_thinker_and_verifier_turns() -> None:

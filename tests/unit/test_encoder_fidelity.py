@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from services.core.campaign import EncoderSpec
 from services.core.policy.layout import Layout
-from services.core.policy.selection import select
+from services.core.policy.selection import select, softmax
 from services.core.protocol.roles import ROLE_ORDER
 from services.encoder import coordinator
 from services.encoder.coordinator import EncoderService
@@ -53,6 +53,19 @@ def logits(head: NDArray[np.float64], state: NDArray[np.float32]) -> NDArray[np.
     return head @ state.astype(np.float64)
 
 
+def decisions(values: NDArray[np.float64], seed: int) -> NDArray[np.int64]:
+    """Return agent and role of ``DRAWS`` decisions, as ``select`` draws them one by one from the same generator."""
+    uniform = np.random.default_rng(seed).random((DRAWS, 2))
+    parts = softmax(values[:AGENTS]), softmax(values[AGENTS:])
+    drawn = [
+        np.searchsorted(sums, column * sums[-1], side="right")
+        for sums, column in zip(map(np.cumsum, parts), uniform.T, strict=True)
+    ]
+    rng = np.random.default_rng(seed)
+    assert select(values, LAYOUT, rng) == (drawn[0][0], ROLE_ORDER[drawn[1][0]])
+    return np.stack(drawn, axis=1)
+
+
 @pytest.mark.parametrize("choice", ["none", "seven", "nine"])
 def test_decisions_are_those_of_the_slow_reference(
     folder: Path, tmp_path: Path, make_service: Callable[[Path], EncoderService], choice: str
@@ -74,18 +87,18 @@ def compare(folder: Path, model_dir: Path, make_service: Callable[[Path], Encode
     candidates = [
         (rng.normal(0, 0.2, size).astype(np.float32), rng.normal(0, 0.5, (LAYOUT.rows, 32))) for _ in range(CANDIDATES)
     ]
-    talks = [talk for seed in range(QUESTIONS) for talk in conversations(seed, TURNS)]
-    asked = [(talk, offsets, head) for talk in talks for offsets, head in candidates]
-    with make_service(model_dir) as service, ThreadPoolExecutor(len(asked)) as threads:
+    talks = [conversations(seed, TURNS, words=10 + 20 * seed) for seed in range(QUESTIONS)]
+    turns = [[(talk[turn], *candidate) for talk in talks for candidate in candidates] for turn in range(TURNS)]
+    with make_service(model_dir) as service, ThreadPoolExecutor(len(turns[0])) as threads:
         encoder = service.encoder(EncoderSpec(str(folder), singular_values=matrices), AGENTS)
-        states = list(threads.map(lambda one: encoder.encode(one[0], one[1]), asked))
+        states = [state for turn in turns for state in threads.map(lambda one: encoder.encode(one[0], one[1]), turn)]
+    asked = [one for turn in turns for one in turn]
     same = 0
     for number, ((talk, offsets, head), state) in enumerate(zip(asked, states, strict=True)):
         slow = logits(head, reference.state(encoder.token_ids(talk), matrices, offsets))
         fast = logits(head, state)
         assert np.abs(fast - slow).max() < 1e-4 * np.abs(slow).max()
-        one, other = np.random.default_rng(number), np.random.default_rng(number)
-        same += sum(select(fast, LAYOUT, one) == select(slow, LAYOUT, other) for _ in range(DRAWS))
+        same += int(np.sum(np.all(decisions(fast, number) == decisions(slow, number), axis=1)))
     assert same == 10_000
 
 
@@ -96,6 +109,6 @@ def test_candidates_differ(folder: Path, tmp_path: Path) -> None:
         encoder = service.encoder(EncoderSpec(str(folder), singular_values=matrices), AGENTS)
         plain = service.encoder(EncoderSpec(str(folder)), AGENTS)
         talk = conversations(1, 3)[-1]
-        changed = encoder.encode(talk, np.full(size, 0.3, dtype=np.float32) * np.arange(size) / size)
+        changed = encoder.encode(talk, np.linspace(0, 0.3, size, dtype=np.float32))
         np.testing.assert_allclose(encoder.encode(talk), plain.encode(talk), rtol=1e-5, atol=1e-6)
         assert np.abs(changed - plain.encode(talk)).max() > 1e-3

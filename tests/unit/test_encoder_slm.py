@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from services.core.errors import SpecError
-from services.encoder.slm import SmallLanguageModel, limit_threads
+from services.core.errors import PrerequisiteMissing, SpecError
+from services.encoder.slm import SmallLanguageModel, chosen, limit_threads
 from tests.support.tiny_qwen3 import build_tiny_qwen3
 
 IDS = tuple(range(20, 120))
@@ -100,3 +100,11 @@ def test_unknown_architecture_is_refused(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "unheard-of"}))
     with pytest.raises(SpecError, match="readable language model"):
         SmallLanguageModel.load(folder, "other")
+
+
+def test_the_device_is_chosen_or_said_to_be_missing() -> None:
+    here = torch.cuda.device_count()
+    assert chosen("auto") == ("cuda:0" if here else "cpu")
+    assert chosen("cpu") == "cpu"
+    with pytest.raises(PrerequisiteMissing, match=f"cuda:{here}.*TRINITY_DEVICE"):
+        chosen(f"cuda:{here}")

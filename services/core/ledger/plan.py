@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -26,11 +26,16 @@ class Plan:
     """Figures of a campaign as specified.
 
     ``largest_*`` hold if every episode uses all its turns, every reply its whole token limit (at four bytes a token)
-    and every call the dearest model. ``expected_*`` assume uniform models, the middle of the possible turns and short
-    replies. Attempts that have to be repeated come on top; the budget's limits bound them.
+    and every call the dearest model that may be chosen. ``expected_*`` assume uniform models, the middle of the
+    possible turns and short replies. Attempts that have to be repeated come on top; the budget's limits bound them.
+
+    Attributes:
+        dimension: n, the length of theta.
+        blocks: the lengths of theta's parts.
     """
 
     dimension: int
+    blocks: Mapping[str, int]
     population: int
     training_episodes: int
     validation_episodes: int
@@ -66,21 +71,24 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
     output = min(TYPICAL_OUTPUT_TOKENS, campaign.protocol.max_output_tokens)
     usual = [_episode(campaign.protocol, mean, (turns + 1) // 2, output, BYTES_PER_TOKEN)]
     usual.append(_episode(single_turn(campaign.protocol), mean, 1, output, BYTES_PER_TOKEN))
-    prices = [model.price for model in campaign.pool]
-    most = _total(largest[0], several, largest[1], single)
-    some = _total(usual[0], several, usual[1], single)
+    layout = Layout.of_campaign(campaign)
+    pool = [model.price for model in campaign.pool]
+    chosen = [pool[agent] for agent in layout.agents]
+    most, most_single = _times(largest[0], several), _times(largest[1], single)
+    some, some_single = _times(usual[0], several), _times(usual[1], single)
     return Plan(
-        dimension=Layout.of_campaign(campaign).size,
+        dimension=layout.size,
+        blocks=layout.blocks,
         population=campaign.search.population,
         training_episodes=training,
         validation_episodes=validation,
         evaluation_episodes=coordinated + single,
         largest_calls=several * turns + single,
-        largest_tokens=most.total,
-        largest_usd=max(price.cost(most) for price in prices),
+        largest_tokens=most.total + most_single.total,
+        largest_usd=_largest_cost(chosen, most) + _largest_cost(pool, most_single),
         expected_calls=several * ((turns + 1) // 2) + single,
-        expected_tokens=some.total,
-        expected_usd=_mean_cost(prices, some),
+        expected_tokens=some.total + some_single.total,
+        expected_usd=_mean_cost(chosen, some) + _mean_cost(pool, some_single),
     )
 
 
@@ -112,12 +120,12 @@ def _episode(
     return Usage(prompt_bytes // bytes_per_token, turns * output_tokens, estimated=True)
 
 
-def _total(coordinated: Usage, episodes: int, single: Usage, single_episodes: int) -> Usage:
-    return Usage(
-        coordinated.prompt_tokens * episodes + single.prompt_tokens * single_episodes,
-        coordinated.completion_tokens * episodes + single.completion_tokens * single_episodes,
-        estimated=True,
-    )
+def _times(usage: Usage, episodes: int) -> Usage:
+    return Usage(usage.prompt_tokens * episodes, usage.completion_tokens * episodes, estimated=True)
+
+
+def _largest_cost(prices: Sequence[Price], usage: Usage) -> Decimal:
+    return max(price.cost(usage) for price in prices)
 
 
 def _mean_cost(prices: Sequence[Price], usage: Usage) -> Decimal:

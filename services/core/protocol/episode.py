@@ -19,6 +19,7 @@ from services.core.protocol.prompts import messages_for
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
 from services.core.protocol.verdict import Verdict, parse_verdict
+from services.core.protocol.visibility import router_view
 
 NOTHING_TO_CHECK = "There is no answer to check yet."
 
@@ -77,7 +78,7 @@ def run_episode(
 
     Args:
         query: the problem's question.
-        policy: decides agent and role; draws only from ``rng``.
+        policy: decides agent and role from what the router may read; draws only from ``rng``.
         call: asks one pool model.
         protocol: roles, turn limit and the switches above.
         pool_size: number of pool models.
@@ -93,7 +94,7 @@ def run_episode(
     calls = 0
     for number in range(1, protocol.max_turns + 1):
         check()
-        decision = policy.decide(transcript, rng)
+        decision = policy.decide(router_view(transcript, protocol.notes), rng)
         _require_possible(decision, protocol, pool_size)
         role, source = _role_of(decision, named, transcript, protocol)
         named = None

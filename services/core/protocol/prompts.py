@@ -1,18 +1,19 @@
 """What the pool models and the router read: a short instruction per role, and the conversation between tags.
 
-Every output of every role is shown to later turns and to the router (paper, section 3.2: C_k = (Q, O_1, ..., O_k)).
+Which earlier turns are shown is the campaign's choice, by default all (paper, section 3.2: C_k = (Q, O_1, ..., O_k)).
 The instructions are short because small models read them on slow machines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from services.core.campaign import ProtocolSpec
 from services.core.protocol.ports import Message
 from services.core.protocol.quoting import quote
 from services.core.protocol.roles import Role
 from services.core.protocol.transcript import Item, Transcript
+from services.core.protocol.visibility import agent_items
 
 # The first line tells the roles apart; services.core.protocol.request reads it back.
 OPENINGS = {
@@ -42,40 +43,54 @@ _ROUTER = (
 )
 
 
+@dataclass(frozen=True)
+class Part:
+    """Other people's text between tags of the router's prompt; ``text`` is not quoted yet."""
+
+    opening: str
+    text: str
+    closing: str
+
+    def written(self) -> str:
+        return f"{self.opening}{quote(self.text)}{self.closing}"
+
+
 def messages_for(role: Role, transcript: Transcript, protocol: ProtocolSpec) -> list[Message]:
     """Return the system and the user message for an agent that acts in ``role`` after ``transcript``."""
     parts = [f"<question>\n{quote(transcript.query)}\n</question>"]
-    parts.extend(_note(item) for item in transcript.items)
+    parts.extend(_note(item) for item in agent_items(role, transcript, protocol.notes))
     if role is Role.VERIFIER:
         parts.append(_review(transcript))
     return [Message("system", f"{OPENINGS[role]} {_task(role, protocol)}"), Message("user", "\n".join(parts))]
 
 
-def router_messages(transcript: Transcript, pool_size: int, item_texts: Sequence[str] | None = None) -> list[Message]:
+def router_messages(transcript: Transcript, pool_size: int) -> list[Message]:
     """Return the system and the user message the router's language model reads; no model is named.
 
     Args:
-        transcript: the conversation so far.
+        transcript: the conversation so far, as ``visibility.router_view`` gives it.
         pool_size: number of agents.
-        item_texts: one text per item in place of ``router_texts(transcript)``, for instance cut to a token limit.
-
-    Raises:
-        ValueError: when ``item_texts`` has another length than the transcript.
     """
-    texts = router_texts(transcript) if item_texts is None else item_texts
-    if len(texts) != len(transcript.items):
-        raise ValueError(f"got {len(texts)} item texts for {len(transcript.items)} transcript items")
-    parts = [f"<question>\n{quote(transcript.query)}\n</question>"]
-    parts.extend(
-        f"<thought {item.number} {item.role}>\n{quote(text)}\n</thought>"
-        for item, text in zip(transcript.items, texts, strict=True)
+    user = "".join(part.written() for part in router_parts(transcript))
+    return [Message("system", router_instruction(pool_size)), Message("user", user)]
+
+
+def router_instruction(pool_size: int) -> str:
+    """Return the system message for a router of ``pool_size`` agents."""
+    return _ROUTER.format(agents=pool_size)
+
+
+def router_parts(transcript: Transcript) -> tuple[Part, ...]:
+    """Return the user message in parts: the question, then one part per item. The parts of a longer conversation begin
+    with those of a shorter one, and each ends its line, where tokenizers cut: so do their token ids.
+
+    An item shows its text, with a Worker's answer or a Verifier's verdict beside it.
+    """
+    items = (
+        Part(f"<thought {item.number} {item.role}>\n", _router_text(item), "\n</thought>\n")
+        for item in transcript.items
     )
-    return [Message("system", _ROUTER.format(agents=pool_size)), Message("user", "\n".join(parts))]
-
-
-def router_texts(transcript: Transcript) -> tuple[str, ...]:
-    """Return what the router sees of each item: the text, with a Worker's answer or a Verifier's verdict beside it."""
-    return tuple(_router_text(item) for item in transcript.items)
+    return Part("<question>\n", transcript.query, "\n</question>\n"), *items
 
 
 def _router_text(item: Item) -> str:

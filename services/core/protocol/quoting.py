@@ -12,7 +12,8 @@ import re
 
 TAGS = ("question", "note", "proposed", "review", "idea", "answer", "suggestion", "suggested_role", "thought")
 
-_TAG_AHEAD = rf"(?=\s*/?\s*(?:{'|'.join(TAGS)})(?![a-z0-9_]))"
+# One run of white space can match in one way only: two adjoining ones would make a long run cost its square.
+_TAG_AHEAD = rf"(?=\s*(?:/\s*)?(?:{'|'.join(TAGS)})(?![a-z0-9_]))"
 _PLAIN = re.compile(rf"<(\\*){_TAG_AHEAD}", re.IGNORECASE | re.ASCII)
 _QUOTED = re.compile(rf"<\\(\\*){_TAG_AHEAD}", re.IGNORECASE | re.ASCII)
 

@@ -1,0 +1,81 @@
+"""What a campaign file may not say although each of its sections is right on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from services.config.problems_section import GeneratedSection, JsonlSection, SeededSplitSection
+from services.config.sections import CampaignFile
+from services.config.yaml_reader import Key
+from services.core.campaign import HeadKind
+from services.core.problem import ScorerKind
+from services.core.protocol.roles import Role
+
+# With fewer there is nothing to recombine; the search takes no less.
+SMALLEST_POPULATION = 3
+
+Fault = tuple[tuple[Key, ...], object, str]
+
+
+def faults(file: CampaignFile) -> Iterator[Fault]:
+    """Yield what is wrong between sections that are right on their own."""
+    yield from _repeated_models(file)
+    yield from _too_few_problems(file)
+    yield from _recorded_scores(file)
+    yield from _agents_and_step_size(file)
+    if file.search.population is not None and file.search.population < SMALLEST_POPULATION:
+        yield ("search", "population"), file.search.population, f"auto or at least {SMALLEST_POPULATION} candidates"
+
+
+def _repeated_models(file: CampaignFile) -> Iterator[Fault]:
+    seen: dict[str, int] = {}
+    for index, model in enumerate(file.pool):
+        if model.name in seen:
+            yield ("pool", index, "name"), model.name, f"a name that pool.{seen[model.name]} does not have"
+        seen.setdefault(model.name, index)
+
+
+def _too_few_problems(file: CampaignFile) -> Iterator[Fault]:
+    problems = file.problems
+    sizes = problems if isinstance(problems, GeneratedSection) else problems.split
+    if not isinstance(sizes, GeneratedSection | SeededSplitSection):
+        return
+    for section, size, wanted in (
+        ("validation", sizes.validation, file.validation.problems),
+        ("evaluation", sizes.heldout, file.evaluation.problems),
+    ):
+        if isinstance(size, int) and wanted > size:
+            split = "validation" if section == "validation" else "heldout"
+            yield (section, "problems"), wanted, f"at most the {size} problems of the {split} split"
+    common = file.search.minibatch == "common" and isinstance(sizes.training, int)
+    if common and sizes.training < file.search.replicates:
+        wanted_text = f"at most the {sizes.training} training problems: a common minibatch takes each once"
+        yield ("search", "replicates"), file.search.replicates, wanted_text
+
+
+def _recorded_scores(file: CampaignFile) -> Iterator[Fault]:
+    """A recorded score belongs to one model's own first answer, so nothing else may happen in the episode."""
+    if not isinstance(file.problems, JsonlSection):
+        return
+    if not any(one.scorer is ScorerKind.RECORDED for one in file.problems.sets):
+        return
+    if file.protocol.roles != (Role.WORKER,):
+        roles = [str(role) for role in file.protocol.roles]
+        yield ("protocol", "roles"), roles, "[worker], because recorded scores are those of single Worker turns"
+    if file.protocol.max_turns != 1:
+        yield ("protocol", "max_turns"), file.protocol.max_turns, "1, because recorded scores are those of single turns"
+
+
+def _agents_and_step_size(file: CampaignFile) -> Iterator[Fault]:
+    for index, got, wanted in unknown_agents(file.protocol.agents, [model.name for model in file.pool]):
+        yield ("protocol", "agents", index), got, wanted
+    if file.search.logit_sigma0 is not None and file.head.kind is not HeadKind.LINEAR:
+        wanted = f"sigma0 beside head.kind {file.head.kind}: its logits are no plain products of weights and state"
+        yield ("search", "logit_sigma0"), file.search.logit_sigma0, wanted
+
+
+def unknown_agents(agents: Sequence[str], names: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+    """Yield position, name and what is wanted for each allowed agent that the pool does not have."""
+    for index, agent in enumerate(agents):
+        if agent not in names:
+            yield index, agent, f"a name of the pool: {', '.join(names)}"

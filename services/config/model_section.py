@@ -1,0 +1,74 @@
+"""A pool model as a campaign file describes it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from services.config.fields import Money, Section
+from services.config.settings import LOCAL_PREFIX
+
+# What the product decides itself for every call: who is asked, with which key, how long, how much, and how often.
+# Headers are among them because keys travel in headers, and a campaign file is stored and shown.
+RESERVED_OPTIONS = frozenset(
+    {"model", "messages", "api_key", "api_base", "base_url", "timeout", "stream", "n"}
+    | {"headers", "extra_headers", "max_tokens", "max_completion_tokens", "num_retries", "max_retries", "mock_response"}
+)
+
+_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+:/-]{0,99}")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+
+
+def _model_name(value: str) -> str:
+    if not _MODEL_NAME.fullmatch(value):
+        raise ValueError("a name without spaces, such as qwen2.5-7b-instruct")
+    return value
+
+
+def _variable_name(value: str) -> str:
+    if not _VARIABLE_NAME.fullmatch(value):
+        raise ValueError("the name of an environment variable, never the key itself")
+    return value
+
+
+def _base_url(value: str) -> str:
+    wanted = "http(s)://HOST/... without a password, or local:POOL"
+    if value.startswith(LOCAL_PREFIX):
+        if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", value.removeprefix(LOCAL_PREFIX)):
+            raise ValueError(wanted)
+        return value
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in ("http", "https") and parts.hostname and not parts.username and not parts.password
+        usable = usable and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError(wanted)
+    return value.rstrip("/")
+
+
+def _options(value: dict[str, Any]) -> dict[str, Any]:
+    reserved = sorted(RESERVED_OPTIONS & value.keys())
+    if reserved:
+        raise ValueError(f"options other than {', '.join(reserved)}, which the product sets itself")
+    return value
+
+
+class PriceSection(Section):
+    """USD per million tokens."""
+
+    input: Money
+    output: Money
+
+
+class ModelSection(Section):
+    name: Annotated[str, AfterValidator(_model_name)]
+    model: Annotated[str, AfterValidator(_model_name)]
+    price: PriceSection
+    base_url: Annotated[str, AfterValidator(_base_url)] | None = None
+    api_key_env: Annotated[str, AfterValidator(_variable_name)] | None = None
+    options: Annotated[dict[str, Any], AfterValidator(_options)] = Field(default_factory=dict)

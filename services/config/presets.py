@@ -1,0 +1,122 @@
+"""Three sets of defaults for a campaign file: the paper, the authors' shipped run, and ours.
+
+A preset fills in what the file does not say. Where the paper says nothing its preset has our value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+Values = Mapping[str, Mapping[str, Any]]
+
+DEFAULT_ENCODER = "smollm2-135m-instruct"
+RECOMMENDED_NAME: Final = "recommended"
+
+PAPER: Values = {
+    "encoder": {
+        "model": "Qwen/Qwen3-0.6B",
+        "position": "penultimate",
+        "center": False,
+        "norm": "none",
+        "singular_values": "authors_nine",  # the 9,216 parameters of its Table 6
+    },
+    "head": {"kind": "linear", "output": "softmax"},
+    "protocol": {
+        "max_turns": 5,
+        "max_output_tokens": 4096,
+        "temperature": 0.1,  # not given; the authors' code
+        "notes": "all",
+        "thinker_sets_role": True,
+        "verifier_without_answer": "count_as_revise",  # not given
+    },
+    "search": {
+        "population": 32,
+        "replicates": 16,
+        "generations": 60,
+        "sigma0": 0.03,  # not given; the authors' code
+        "step_size": "csa",  # not given; that of the sep-CMA-ES it cites (Ros and Hansen, 2008)
+        "minibatch": "common",  # not given
+        "entropy_bonus": 0.0,
+        "turn_bonus": 0.0,
+    },
+    "validation": {"every": 5},  # not given; the authors' code
+}
+
+AUTHORS_CODE: Values = {
+    "encoder": {
+        "model": "Qwen/Qwen3-0.6B",
+        "position": "penultimate",
+        "center": False,
+        "norm": "none",
+        "singular_values": "authors_nine",
+    },
+    "head": {"kind": "linear", "output": "softmax"},
+    "protocol": {
+        "max_turns": 5,
+        "max_output_tokens": 4096,
+        "temperature": 0.1,
+        "notes": "worker",
+        "thinker_sets_role": True,
+        "verifier_without_answer": "end_zero",
+    },
+    "search": {
+        "population": "auto",
+        "replicates": 16,
+        "generations": 60,  # their setting; their loop counts from 0 to 60
+        "sigma0": 0.03,
+        "step_size": "tpa",
+        "minibatch": "fresh",
+        "entropy_bonus": 0.15,
+        "turn_bonus": 0.1,
+    },
+    "validation": {"every": 5},
+}
+
+RECOMMENDED: Values = {
+    "encoder": {
+        "model": DEFAULT_ENCODER,
+        "position": "penultimate",
+        "center": False,
+        "norm": "none",
+        # All layers below the matrices are then the same for every candidate and are read once.
+        "singular_values": "second_to_last_layer",
+    },
+    "head": {"kind": "linear", "output": "softmax"},
+    "protocol": {
+        "max_turns": 5,
+        "max_output_tokens": 4096,
+        "temperature": 0.1,
+        "notes": "all",
+        "thinker_sets_role": True,
+        "verifier_without_answer": "count_as_revise",
+    },
+    "search": {
+        "population": "auto",
+        "replicates": 16,
+        "generations": 60,
+        "sigma0": 0.03,
+        "step_size": "csa",
+        "minibatch": "common",  # removes the variance between questions from the comparison of candidates
+        "entropy_bonus": 0.0,
+        "turn_bonus": 0.0,
+    },
+    "validation": {"every": 5},
+}
+
+PRESETS: Mapping[str, Values] = {"paper": PAPER, "authors_code": AUTHORS_CODE, RECOMMENDED_NAME: RECOMMENDED}
+
+
+def filled(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the file's mapping with its preset's values wherever it says nothing; what is written stays as it is."""
+    name = written.get("preset", RECOMMENDED_NAME)
+    preset = PRESETS.get(name, RECOMMENDED) if isinstance(name, str) else RECOMMENDED
+    return {**written, **{section: _section(values, written.get(section, {})) for section, values in preset.items()}}
+
+
+def _section(values: Mapping[str, Any], written: Any) -> Any:
+    if not isinstance(written, Mapping):
+        return written
+    # The two say the same thing in different units.
+    replaced = {"sigma0"} if "logit_sigma0" in written else set()
+    return {**{name: value for name, value in values.items() if name not in replaced}, **written}
