@@ -16,6 +16,7 @@ from services.reports.diagnosis import Cell, Figure, Section, Table, missing
 
 TITLE = "Coupling of the head's rows (epsilon_H)"
 RANDOM_SETS = 20
+WANTED = "of the Hessian of -J; the definition wants none"
 RESAMPLES = 200
 MEASURES = {"spectral": "epsilon_H, B1", "pairwise": "epsilon_H, B2", "row": "epsilon_H, B3"}
 Reduced = NDArray[np.float64]  # one set of directions: (questions, blocks, blocks)
@@ -30,9 +31,7 @@ def section(evidence: Evidence, table: AnswerTable, weights: Matrix, where: str)
     shape = (table.agents, table.states.shape[1])
     sets = [separability.reduced_by_question(table, weights, table.gradient(weights))]
     sets += [
-        separability.reduced_by_question(
-            table, weights, separability.random_directions(shape, evidence.seed, number)
-        )
+        separability.reduced_by_question(table, weights, separability.random_directions(shape, evidence.seed, number))
         for number in range(RANDOM_SETS)
     ]
     own = sets[0].mean(axis=0)
@@ -51,8 +50,8 @@ def _definite(evidence: Evidence, table: AnswerTable, weights: Matrix, sets: lis
         resampled_share(f"share of negative diagonals, {name}", reduced, evidence.seed, n) for name, reduced in both
     ]
     share = float((coordinates <= 0).mean())
-    remark = "of the Hessian of -J; the definition wants none"
-    return [*found, Figure("share of negative diagonals, single coordinates", share, n=n, of="questions", remark=remark)]
+    name = "share of negative diagonals, single coordinates"
+    return [*found, Figure(name, share, n=n, of="questions", remark=WANTED)]
 
 
 def resampled_share(name: str, reduced: Reduced, seed: int, n: int) -> Figure:
@@ -62,16 +61,16 @@ def resampled_share(name: str, reduced: Reduced, seed: int, n: int) -> Figure:
         [np.diagonal(part, axis1=1, axis2=2) for part in np.split(reduced, reduced.shape[2] // blocks, axis=2)], axis=1
     )
     found = resampled(lambda chosen: float((own[chosen].mean(axis=0) <= 0).mean()), n, seed, RESAMPLES)
-    return figures.of(name, found, n, "questions", "of the Hessian of -J; the definition wants none")
+    return figures.of(name, found, n, "questions", WANTED)
 
 
 def _measures(evidence: Evidence, sets: list[Reduced]) -> list[Figure]:
-    """Return median and largest value of each measure over the sets for which it is defined."""
+    """Return median and largest value of each measure over the sets for which it is defined, if those are most."""
     n, found = len(sets[0]), []
     whole = [coupling(each.mean(axis=0)) for each in sets]
     valid = [at for at, each in enumerate(whole) if not each.negative]
-    if not valid:
-        reason = f"not applicable: all {len(sets)} sets of directions meet a negative diagonal, far from an optimum of J"
+    if 2 * len(valid) < len(sets):
+        reason = f"not applicable: {len(sets) - len(valid)} of {len(sets)} sets of directions meet a negative diagonal"
         return [missing(name, reason) for name in MEASURES.values()]
     drawn = _resampled_couplings([sets[at] for at in valid], evidence.seed)
     for field, name in MEASURES.items():

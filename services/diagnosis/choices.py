@@ -13,7 +13,7 @@ from services.core.statistics.intervals import Interval, wilson
 from services.core.statistics.resampling import ratio
 from services.diagnosis import figures
 from services.diagnosis.evidence import Evidence
-from services.reports.diagnosis import Figure, Section, Table, missing
+from services.reports.diagnosis import Cell, Figure, Section, Table, missing
 from services.storage.diagnosis import ChoiceRow
 
 BLOCKS = 12  # lines of the table over generations
@@ -62,7 +62,7 @@ def by_generation(rows: Sequence[ChoiceRow], options: dict[str, Chooses]) -> Tab
     """Return shares of turns in training, generations taken together so that the table stays short."""
     last = max(row.generation for row in rows)
     size = math.ceil((last + 1) / BLOCKS)
-    lines = []
+    lines: list[tuple[Cell, ...]] = []
     for start in range(0, last + 1, size):
         block = [row for row in rows if start <= row.generation < start + size]
         turns = sum(row.turns for row in block)
@@ -74,7 +74,7 @@ def by_generation(rows: Sequence[ChoiceRow], options: dict[str, Chooses]) -> Tab
 
 def by_family(rows: Sequence[ChoiceRow], options: dict[str, Chooses], seed: int, what: str) -> Table:
     families = sorted({row.family for row in rows})
-    lines = []
+    lines: list[tuple[Cell, ...]] = []
     for family in families:
         own = [row for row in rows if row.family == family]
         cells = (figures.span(share(own, chooses, seed)) for chooses in options.values())

@@ -81,7 +81,8 @@ def of_answers(evidence: Evidence, encode: Encode, limit: int) -> table.Tables:
 def table_sections(evidence: Evidence, tables: table.Tables | None, reason: str) -> list[Section]:
     """Return the sections that need recorded answers, or one that says why there are none."""
     if tables is None or not len(tables.training.states):
-        return [Section(table.TITLE, (missing("exact J, gradient, epsilon_H, head-level test", reason or "no questions"),))]
+        name = "exact J, gradient, epsilon_H, head-level test"
+        return [Section(table.TITLE, (missing(name, reason or "no training questions"),))]
     start = table.head_of(evidence, evidence.trace.means[0] if evidence.trace.means else None)
     at_start = blocks.section(evidence, tables.training, start, "at the start")
     at_end = blocks.section(evidence, tables.training, evidence.head, "at the diagnosed vector")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,17 +59,15 @@ def _variances(evidence: Evidence, noise: Noise) -> list[Figure]:
     }
     if evidence.crossed:
         wanted["variance between problems"] = ("problem", "shared by all candidates, so it disturbs no ranking")
+    n, seed = len(noise.squares), evidence.seed
     return [
-        figures.clustered(
-            name,
-            lambda chosen, field=field: float(getattr(_components(evidence, noise.squares[chosen]), field)),
-            len(noise.squares),
-            evidence.seed,
-            "generations",
-            remark,
-        )
+        figures.clustered(name, _component(evidence, noise, field), n, seed, "generations", remark)
         for name, (field, remark) in wanted.items()
     ]
+
+
+def _component(evidence: Evidence, noise: Noise, field: str) -> Callable[[NDArray[np.intp]], float]:
+    return lambda chosen: float(getattr(_components(evidence, noise.squares[chosen]), field))
 
 
 def _halves(evidence: Evidence) -> list[Figure]:

@@ -44,7 +44,8 @@ def of_campaign(database: Database, name: str) -> Evidence:
         by_split = {split: _problems(conn, record, split) for split in Split}
     trace = told_again(replay, [entry.fitness for entry in log], by_generation(rewards, campaign))
     if released is not None:
-        theta, vector = released.theta.astype(np.float64), f"coordinator {released.name} (generation {released.generation})"
+        theta = released.theta.astype(np.float64)
+        vector = f"coordinator {released.name} (generation {released.generation})"
     else:
         theta, vector = trace.means[-1], f"the search's mean after {len(log)} generations"
     return Evidence(
@@ -61,9 +62,7 @@ def of_campaign(database: Database, name: str) -> Evidence:
     )
 
 
-def told_again(
-    replay: Replay, fitness: list[NDArray[np.float64]], rewards: dict[int, Rewards]
-) -> SearchTrace:
+def told_again(replay: Replay, fitness: list[NDArray[np.float64]], rewards: dict[int, Rewards]) -> SearchTrace:
     """Step through a replay and keep what was sampled where; samples are kept in single precision."""
     search = replay.search
     samples, means, conditions = [], [search.mean], [scaling(search)]
@@ -119,6 +118,7 @@ def _replay(
         checksums=[entry.checksum for entry in log],
         stored_version=record.versions.get("search", "an unknown version"),
         start=start,
+        step_size=campaign.search.step_size,
     )
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from services.core import seeds
 from services.core.campaign import Output
+from services.core.policy.gradient import log_probability_gradient
 from services.core.policy.layout import Layout
-from services.core.policy.selection import softmax
 from services.core.protocol.roles import RoleSource
 from services.core.protocol.transcript import Item, Transcript
 from services.core.statistics import gradients
@@ -81,20 +81,17 @@ def score_functions(episodes: Sequence[PlayedEpisode], layout: Layout, encode: E
     states = encode(transcripts)
     found = np.zeros((len(episodes), layout.rows * layout.hidden))
     for (at, item), state in zip(places, states, strict=True):
-        found[at] += np.outer(row_scores(item, layout), state).ravel()
+        found[at] += score_function(item, layout, state).ravel()
     return found
 
 
-def row_scores(item: Item, layout: Layout) -> NDArray[np.float64]:
-    """Return e_a - pi for the rows of agents and roles; a role that the head did not choose has no part in it."""
+def score_function(item: Item, layout: Layout, state: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return d log pi / dW of one turn, shape (rows, d); a role that the head did not choose has no part in it."""
     logits = np.array(item.logits, dtype=np.float64)
-    agents = len(layout.agents)
-    found = np.zeros(layout.rows)
-    found[:agents] = -softmax(logits[:agents])
-    found[layout.agents.index(item.agent)] += 1.0
-    if layout.role_rows and item.role_source is RoleSource.POLICY:
-        found[agents:] = -softmax(logits[agents:])
-        found[agents + layout.allowed.index(item.role)] += 1.0
+    if item.role_source is RoleSource.POLICY:
+        return log_probability_gradient(logits, layout, item.agent, item.role, state)
+    found = log_probability_gradient(logits, layout, item.agent, layout.allowed[0], state)
+    found[len(layout.agents) :] = 0.0
     return found
 
 
@@ -104,9 +101,7 @@ def baselined(rewards: NDArray[np.float64], groups: NDArray[np.int64]) -> NDArra
     return np.array([reward - means[group] for reward, group in zip(rewards, groups, strict=True)])
 
 
-def shuffled(
-    rewards: NDArray[np.float64], groups: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.float64]:
+def shuffled(rewards: NDArray[np.float64], groups: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
     """Return the rewards in another order within each generation."""
     found = rewards.copy()
     for group in np.unique(groups):

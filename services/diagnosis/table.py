@@ -14,7 +14,7 @@ from services.core.statistics.answer_table import AnswerTable, Matrix
 from services.core.statistics.intervals import Interval, mean_interval, paired_difference
 from services.diagnosis import figures
 from services.diagnosis.evidence import Evidence
-from services.reports.diagnosis import Figure, Section, Table, missing
+from services.reports.diagnosis import Cell, Figure, Section, Table, missing
 
 TITLE = "Objective over recorded answers"
 
@@ -107,8 +107,10 @@ def heads(evidence: Evidence, tables: Tables) -> Section:
         return Section(title, (missing("linear head", "needs questions of all three splits"),))
     training, validation, heldout = standardised(tables)
     shape = (training.agents, training.states.shape[1])
-    values, rows = {}, []
-    for name, mask in (("linear", np.ones(shape)), ("block-diagonal, one block per logit", head_fit.block_mask(*shape))):
+    values: dict[str, NDArray[np.float64]] = {}
+    rows: list[tuple[Cell, ...]] = []
+    masks = {"linear": np.ones(shape), "block-diagonal, one block per logit": head_fit.block_mask(*shape)}
+    for name, mask in masks.items():
         fitted = head_fit.fit(training, validation, mask)
         values[name] = heldout.values(fitted.weights)
         picked = mean_interval(heldout.choices(fitted.weights).tolist(), evidence.seed)
@@ -134,9 +136,7 @@ def heads(evidence: Evidence, tables: Tables) -> Section:
     )  # fmt: skip
 
 
-def _yardsticks(
-    training: AnswerTable, heldout: AnswerTable, evidence: Evidence
-) -> list[tuple[str, None, None, int, str, None]]:
+def _yardsticks(training: AnswerTable, heldout: AnswerTable, evidence: Evidence) -> list[tuple[Cell, ...]]:
     best = int(training.rewards.mean(axis=0).argmax())
     name = evidence.agents[evidence.layout.agents[best]]
     found: list[tuple[str, NDArray[np.float64]]] = [

@@ -44,7 +44,7 @@ def choices(shares: Mapping[str, tuple[int, Sequence[float]]], agents: Sequence[
     """Draw every agent's share of the turns of each family, stacked; ``shares`` also has the number of turns."""
     figure = Figure(figsize=(WIDTH, 1.4 + 0.36 * len(shares)), layout="constrained")
     axes = figure.subplots()
-    names = list(reversed(shares))
+    names = list(shares)[::-1]
     left = np.zeros(len(names))
     for index, agent in enumerate(agents):
         parts = np.array([shares[name][1][index] for name in names])

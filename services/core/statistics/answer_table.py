@@ -32,7 +32,7 @@ class AnswerTable:
 
     @property
     def agents(self) -> int:
-        return self.rewards.shape[1]
+        return int(self.rewards.shape[1])
 
     def rows(self, chosen: NDArray[np.intp]) -> AnswerTable:
         """Return the table of these questions, which may repeat."""

@@ -51,9 +51,7 @@ def quality_gain(population: int, seed: int, draws: int = 20_000) -> tuple[float
     return alpha, alpha**2 * effective_parents(population)
 
 
-def of_recombination(
-    population: int, signal_sd: float, noise_sd: float, seed: int, draws: int = 20_000
-) -> Attenuation:
+def of_recombination(population: int, signal_sd: float, noise_sd: float, seed: int, draws: int = 20_000) -> Attenuation:
     """Return the attenuation when fitness is signal_sd * <u, z> plus normal noise.
 
     Args:

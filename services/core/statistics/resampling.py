@@ -1,4 +1,4 @@
-"""Intervals for figures of clustered data: whole clusters are drawn again, because their members resemble each other."""
+"""Intervals for figures of clustered data: whole clusters are drawn again, as their members resemble each other."""
 
 from __future__ import annotations
 

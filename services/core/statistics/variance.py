@@ -63,7 +63,7 @@ def mean_squares(generations: Sequence[Rewards], *, crossed: bool) -> NDArray[np
         ValueError: no generation, or shapes that differ or are too small.
     """
     shapes = {rewards.shape for rewards in generations}
-    if len(shapes) != 1 or min(*shapes) < 2:
+    if len(shapes) != 1 or min(min(shape) for shape in shapes) < 2:
         raise ValueError(f"wanted generations of one shape, at least 2 x 2, got {sorted(shapes)}")
     return np.array([_mean_squares(rewards, crossed) for rewards in generations])
 
@@ -73,7 +73,8 @@ def components(squares: NDArray[np.float64], candidates: int, replicates: int, *
 
     Args:
         squares: of ``mean_squares``, shape (generations, 3).
-        candidates, replicates: of each generation.
+        candidates: of each generation.
+        replicates: of each candidate.
         crossed: as for ``mean_squares``.
     """
     of_candidates, of_problems, left = (float(value) for value in squares.mean(axis=0))
