@@ -11,11 +11,8 @@ from pathlib import Path
 from services.config.settings import Settings, load_settings
 from services.core.errors import TrinityError
 from services.diagnosis import reading
-from services.diagnosis.composition import diagnose
 from services.diagnosis.evidence import Evidence
-from services.encoder.coordinator import EncoderService
 from services.local import endpoints
-from services.reports import diagnosis_page
 from services.reports.diagnosis import Diagnosis
 from services.storage import schema
 from services.storage.engine import Database
@@ -52,6 +49,11 @@ def of_campaign(settings: Settings, name: str) -> Evidence:
 
 def run(settings: Settings, evidence: Evidence, limit: int, folder: Path | None) -> Diagnosis:
     """Diagnose, and write page, figures and plots unless no folder is wanted."""
+    # Torch and scikit-learn take seconds to import: a wrong name is told without them.
+    from services.diagnosis.composition import diagnose
+    from services.encoder.coordinator import EncoderService
+    from services.reports import diagnosis_page
+
     with EncoderService(
         settings.models_folder(),
         threads=settings.encoder_threads,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from services.core import seeds
 from services.core.statistics import attenuation, variance
 from services.core.statistics.attenuation import Attenuation
 from services.core.statistics.theory import random_trials
@@ -24,10 +25,17 @@ TOO_SMALL = "needs a closed generation of two candidates with two replicates eac
 
 @dataclass(frozen=True)
 class Noise:
-    """The variance components with what they are estimated from."""
+    """The variance components with what they are estimated from.
+
+    Attributes:
+        squares: mean squares, shape (generations, 3).
+        ends: the components at both ends of the reliability's bootstrap interval over generations; none when there are
+            too few generations.
+    """
 
     components: Components
     squares: NDArray[np.float64]
+    ends: tuple[Components, ...]
 
 
 def measure(evidence: Evidence) -> Noise | None:
@@ -36,7 +44,8 @@ def measure(evidence: Evidence) -> Noise | None:
     if not rewards or min(rewards[0].shape) < 2:
         return None
     squares = variance.mean_squares(rewards, crossed=evidence.crossed)
-    return Noise(_components(evidence, squares), squares)
+    ends = _ends(evidence, squares) if len(squares) >= figures.FEWEST_CLUSTERS else ()
+    return Noise(_components(evidence, squares), squares, ends)
 
 
 def section(evidence: Evidence, noise: Noise | None) -> Section:
@@ -97,47 +106,51 @@ def ranking(evidence: Evidence, components: Components) -> Attenuation:
     return attenuation.of_recombination(size, components.signal_sd, components.noise_sd or 1e-9, evidence.seed)
 
 
-def eta(evidence: Evidence, components: Components, found: Attenuation) -> tuple[float, int]:
-    """Return the ratio of the attenuations of strategy and random search, and how many vectors the latter tries."""
+def trials_of(evidence: Evidence) -> int:
+    """Return how many vectors random search could have tried with the search's training episodes."""
     search = evidence.campaign.search
-    trials = random_trials(search.replicates, search.population, evidence.generations, TRIALS_EACH)
+    return random_trials(search.replicates, search.population, evidence.generations, TRIALS_EACH)
+
+
+def eta(evidence: Evidence, components: Components) -> float:
+    """Return the ratio of the attenuations of strategy and random search."""
     noise_sd = math.sqrt(components.noise / TRIALS_EACH) or 1e-9
-    picked = attenuation.of_random_search(trials, components.signal_sd, noise_sd, evidence.seed)
-    return math.sqrt(found.squared / picked), trials
+    picked = attenuation.of_random_search(trials_of(evidence), components.signal_sd, noise_sd, evidence.seed)
+    return math.sqrt(ranking(evidence, components).squared / picked)
+
+
+def between_ends(name: str, of: Callable[[Components], float], noise: Noise, remark: str) -> Figure:
+    """Return a function of the components, with its values at the ends of the reliability's interval."""
+    value, n = of(noise.components), noise.components.generations
+    ends = [of(each) for each in noise.ends]
+    if not ends:
+        return Figure(name, value, n=n, of="generations", remark=remark)
+    return Figure(name, value, min(value, *ends), max(value, *ends), n, "generations", remark)
 
 
 def _attenuations(evidence: Evidence, noise: Noise) -> list[Figure]:
-    candidates, n = noise.components, noise.components.generations
-    low, high = _bounds(evidence, noise)
-    middle = ranking(evidence, candidates)
-    at = [ranking(evidence, each) for each in (low, high)] if n >= figures.FEWEST_CLUSTERS else []
+    middle = ranking(evidence, noise.components)
     floor = f"pure noise gives {middle.floor:.3f}, not 0"
     if middle.squared < 2 * middle.floor:
         floor += "; this is within twice that floor: read the signed ratio"
-    ratio, trials = eta(evidence, candidates, middle)
     return [
-        _spread("rank attenuation, squared (CMA)", middle.squared, [each.squared for each in at], n, floor),
-        _spread(
-            "rank attenuation, signed", middle.signed, [each.signed for each in at], n,
+        between_ends(
+            "rank attenuation, squared (CMA)", lambda each: ranking(evidence, each).squared, noise, floor
+        ),
+        between_ends(
+            "rank attenuation, signed", lambda each: ranking(evidence, each).signed, noise,
             "progress relative to an exact ranking; pure noise gives 0",
         ),
-        Figure(
-            "eta, strategy over random search", ratio, n=n, of="generations",
-            remark=f"same noise model, random search of {trials:,} vectors with {TRIALS_EACH} episodes each",
+        between_ends(
+            "eta, strategy over random search", lambda each: eta(evidence, each), noise,
+            f"same noise model, random search of {trials_of(evidence):,} vectors with {TRIALS_EACH} episodes each",
         ),
     ]  # fmt: skip
 
 
-def _bounds(evidence: Evidence, noise: Noise) -> tuple[Components, Components]:
-    """Return the components at the ends of the reliability's bootstrap distribution over generations."""
-    rng = np.random.default_rng(evidence.seed % 2**32)
-    count = len(noise.squares)
-    drawn = [_components(evidence, noise.squares[rng.integers(0, count, count)]) for _ in range(400)]
+def _ends(evidence: Evidence, squares: NDArray[np.float64]) -> tuple[Components, Components]:
+    rng = seeds.generator(evidence.seed, "reliability")
+    count = len(squares)
+    drawn = [_components(evidence, squares[rng.integers(0, count, count)]) for _ in range(400)]
     drawn.sort(key=lambda each: each.reliability)
     return drawn[10], drawn[-11]
-
-
-def _spread(name: str, value: float, ends: list[float], n: int, remark: str) -> Figure:
-    if not ends:
-        return Figure(name, value, n=n, of="generations", remark=remark)
-    return Figure(name, value, min(value, *ends), max(value, *ends), n, "generations", remark)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from services.core import seeds
 from services.core.statistics import attenuation, theory
 from services.core.statistics.answer_table import AnswerTable, Matrix
+from services.core.statistics.variance import Components
 from services.diagnosis import figures, noise
 from services.diagnosis.evidence import Evidence
 from services.diagnosis.noise import TRIALS_EACH, Noise
@@ -31,23 +32,24 @@ def section(evidence: Evidence, found: Noise | None, tables: Tables | None, why_
 
 
 def _predicted(evidence: Evidence, found: Noise) -> Figure:
-    search, told = evidence.campaign.search, evidence.generations
-    kappa_bar = attenuation.quality_gain(search.population, evidence.seed)[1]
-    eta, trials = noise.eta(evidence, found.components, noise.ranking(evidence, found.components))
-    value = theory.gain_ratio(kappa_bar, told, trials, eta)
+    told, trials = evidence.generations, noise.trials_of(evidence)
+    kappa_bar = attenuation.quality_gain(evidence.campaign.search.population, evidence.seed)[1]
     remark = (
-        f"(kappa-bar/2) T / ln N eta^2 with kappa-bar = {kappa_bar:.1f}, T = {told}, N = {trials:,}, eta = {eta:.3f}; "
+        f"(kappa-bar/2) T / ln N eta^2 with kappa-bar = {kappa_bar:.1f}, T = {told}, N = {trials:,}; "
         "a lower bound up to an unknown constant C / ln N"
     )
-    return Figure(PREDICTED, value, n=told, of="generations", remark=remark)
+
+    def ratio(components: Components) -> float:
+        return theory.gain_ratio(kappa_bar, told, trials, noise.eta(evidence, components))
+
+    return noise.between_ends(PREDICTED, ratio, found, remark)
 
 
 def _measured(evidence: Evidence, tables: Tables) -> tuple[Figure, ...]:
     """Return both gains on held-out questions and their ratio; random search is simulated on the answer table."""
     if not len(tables.heldout.states) or not len(tables.training.states):
         return (missing(MEASURED, "needs training and held-out questions"),)
-    search = evidence.campaign.search
-    trials = theory.random_trials(search.replicates, search.population, evidence.generations, TRIALS_EACH)
+    trials = noise.trials_of(evidence)
     start = tables.heldout.values(head_of(evidence, evidence.trace.means[0]))
     trained = tables.heldout.values(evidence.head) - start
     best = [

@@ -89,10 +89,10 @@ def _figures(found: Read, agents: int, seed: int) -> tuple[Figure, ...]:
     n = len(found.states)
     if n < 2:
         return (missing("mean cosine", f"{n} questions, two are needed"),)
-    median = float(np.median(np.linalg.norm(found.states, axis=1)))
+    lengths = np.linalg.norm(found.states, axis=1)
     return (
         figures.of("mean cosine of two states", geometry.mean_cosine(found.states, seed), n, "questions"),
-        Figure("median norm", median, n=n, of="questions"),
+        figures.clustered("median norm", lambda chosen: float(np.median(lengths[chosen])), n, seed, "questions"),
         figures.of("entropy of the agent softmax", _entropy(found.logits[:, :agents], seed), n, "questions"),
     )
 
