@@ -20,7 +20,7 @@ from services.reports.diagnosis import Figure, Section, missing
 TITLE = "Proposition 1"
 PREDICTED, MEASURED = "predicted gain over random search", "measured gain over random search"
 BAND = 0.5  # the paper's random search draws from U[-0.5, 0.5]^n
-REPEATS = 5
+REPEATS = 20
 NO_SEARCH = "no random search has been run, and it cannot be simulated: "
 
 
