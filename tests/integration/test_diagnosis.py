@@ -11,6 +11,7 @@ import pytest
 
 from services.core.campaign import Campaign
 from services.core.states import Purpose
+from services.core.statistics.attenuation import recombination_weights
 from services.diagnosis import reading
 from services.diagnosis.__main__ import main
 from services.reports.diagnosis import Diagnosis, Figure
@@ -46,6 +47,12 @@ def test_the_search_is_told_again_as_it_was(database: Database, campaign: Campai
     np.testing.assert_array_equal(found.trace.means[0], 0)
     for fitness, rewards in zip(found.trace.fitness, found.trace.rewards, strict=True):
         np.testing.assert_allclose(rewards.mean(axis=1), fitness)
+    # The step to the next mean is made of the best half of the samples, with the search's weights.
+    shift = (found.trace.means[1] - found.trace.means[0]) / campaign.search.sigma0
+    weights, *_ = np.linalg.lstsq(found.trace.samples[0].T.astype(np.float64), shift, rcond=None)
+    chosen = np.argsort(-weights)
+    np.testing.assert_allclose(weights[chosen], [*recombination_weights(6), 0, 0, 0], atol=1e-5)
+    assert found.trace.fitness[0][chosen[:3]].min() >= found.trace.fitness[0][chosen[3:]].max()
     # Samples in their own units: a standard normal cloud.
     assert np.std(found.trace.samples[0]) == pytest.approx(1, abs=0.1)
     assert sum(row.turns for row in found.choices if row.purpose is Purpose.TRAINING) == ROUNDS * 24

@@ -29,7 +29,9 @@ def block_mask(rows: int, width: int) -> Matrix:
     return mask
 
 
-def fit(training: AnswerTable, validation: AnswerTable, mask: Matrix, iterations: int = 400, rate: float = 0.002) -> Fit:
+def fit(
+    training: AnswerTable, validation: AnswerTable, mask: Matrix, iterations: int = 1500, rate: float = 0.002
+) -> Fit:
     """Climb J on the training table by Adam (Kingma & Ba 2015) from zero; keep what validates best.
 
     Args:
