@@ -52,10 +52,13 @@ def run(settings: Settings, evidence: Evidence, limit: int, folder: Path | None)
     # Torch and scikit-learn take seconds to import: a wrong name is told without them.
     from services.diagnosis.composition import diagnose
     from services.encoder.coordinator import EncoderService
+    from services.encoder.slm import chosen
     from services.reports import diagnosis_page
 
     with EncoderService(
         settings.models_folder(),
+        device=chosen(settings.device),
+        memory_bytes=settings.encoder_memory_mb << 20,
         threads=settings.encoder_threads,
         parallel=settings.encoder_parallel,
         cache_file=settings.var_dir / "cache" / "states.sqlite",
