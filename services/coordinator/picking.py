@@ -17,6 +17,7 @@ from services.core.policy.selection import softmax
 from services.core.protocol.ports import Decision, StateEncoder
 from services.core.protocol.roles import Role
 from services.core.protocol.transcript import Transcript
+from services.core.protocol.visibility import router_view
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ class Coordinator:
             SpecError: the chat has no question, or a message that is no text.
             AttemptInterrupted: the coordinator was closed.
         """
-        transcript = conversation if isinstance(conversation, Transcript) else as_transcript(conversation)
+        whole = conversation if isinstance(conversation, Transcript) else as_transcript(conversation)
+        transcript = router_view(whole, self.description.protocol.notes)
         return self._choice(self._policy.decide(transcript, np.random.default_rng(rng)))
 
     def close(self) -> None:
