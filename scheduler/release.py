@@ -24,8 +24,8 @@ def release(
     theta: npt.NDArray[np.float64],
     validation: float | None,
 ) -> str:
-    """Insert the coordinator under the campaign's name; return that name."""
-    coordinators.release(
+    """Insert the coordinator under the campaign's name, or the next one that is free; return its name."""
+    return coordinators.release(
         conn,
         NewCoordinator(
             campaign_id=brief.id,
@@ -39,4 +39,3 @@ def release(
         ),
         epoch=epoch,
     )
-    return brief.name

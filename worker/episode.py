@@ -111,7 +111,7 @@ def acting(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> tuple
     if kind is CandidateKind.RANDOM:
         return RandomPolicy(Layout.of_campaign(campaign)), protocol
     if kind is CandidateKind.SAMPLE or kind is CandidateKind.MEAN:
-        encoder = runtime.encoders.encoder(campaign.encoder, len(campaign.pool))
+        encoder = runtime.encoder(claim)
         if encoder.hidden_size != campaign.hidden_size:
             raise SpecError("encoder.hidden_size", campaign.hidden_size, f"the model's {encoder.hidden_size}")
         explore = kind is CandidateKind.SAMPLE

@@ -16,11 +16,11 @@ import numpy.typing as npt
 from services.config.document import from_json
 from services.core.campaign import Campaign
 from services.core.errors import LeaseLost
-from services.core.ids import CandidateId
+from services.core.ids import CampaignId, CandidateId
 from services.core.problem import Problem
-from services.core.protocol.ports import Encoders, ModelPool
+from services.core.protocol.ports import Encoders, ModelPool, StateEncoder
 from services.pool.retry import RetryPolicy
-from services.storage import campaigns, episodes, problems
+from services.storage import campaigns, episodes, problems, readings
 from services.storage.engine import Connection, Database
 from services.storage.records import ClaimedEpisode
 from services.telemetry.logs import Log
@@ -88,6 +88,7 @@ class Runtime:
     stopping: threading.Event = field(default_factory=threading.Event)
     _claims: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _campaigns: Recent[str, Campaign] = field(default_factory=lambda: Recent(64))
+    _readers: Recent[CampaignId, StateEncoder] = field(default_factory=lambda: Recent(64))
     _pools: Recent[str, ModelPool] = field(default_factory=lambda: Recent(64))
     _problems: Recent[int, Problem] = field(default_factory=lambda: Recent(4096))
     _thetas: Recent[CandidateId, npt.NDArray[np.float32]] = field(default_factory=lambda: Recent(256))
@@ -113,6 +114,22 @@ class Runtime:
         return self._campaigns.get(
             claim.spec_sha256, lambda: from_json(self.ask(lambda conn: campaigns.by_id(conn, claim.campaign_id)).spec)
         )
+
+    def encoder(self, claim: ClaimedEpisode) -> StateEncoder:
+        """Return what reads the campaign's conversations, once it is known to read as all its workers do.
+
+        Raises:
+            SpecError: this worker's model, tokenizer or reading differs from what the campaign was read with so far.
+        """
+        campaign = self.campaign(claim)
+
+        def load() -> StateEncoder:
+            encoder = self.encoders.encoder(campaign.encoder, len(campaign.pool))
+            own = encoder.fingerprint()
+            self.ask(lambda conn: readings.settle(conn, claim.campaign_id, own))
+            return encoder
+
+        return self._readers.get(claim.campaign_id, load)
 
     def pool(self, claim: ClaimedEpisode) -> ModelPool:
         campaign = self.campaign(claim)

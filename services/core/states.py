@@ -68,6 +68,14 @@ class CallState(StrEnum):
     UNKNOWN = "unknown"  # nobody can say what it cost: booked at the reservation
 
 
+class CoordinatorOrigin(StrEnum):
+    """Where a released coordinator comes from."""
+
+    SEARCH = "search"  # a completed campaign; each has one
+    HAND = "hand"  # a mean of some campaign that a person released
+    IMPORT = "import"  # a checkpoint folder
+
+
 UNFINISHED = frozenset({EpisodeState.PENDING, EpisodeState.QUEUED, EpisodeState.RUNNING})
 
 CAMPAIGN_TRANSITIONS: Mapping[CampaignState, frozenset[CampaignState]] = {

@@ -1,4 +1,4 @@
 """The small language model that reads the conversation: weights, text to tokens, tokens to one state, and its cache.
 
-Only the modules that say so import torch or transformers; ``catalogue`` and ``fingerprint`` are safe everywhere.
+Only the modules that say so import torch or transformers; ``catalogue`` is safe everywhere.
 """

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from services.core.campaign import EncoderSpec, Norm
 from services.core.errors import AttemptInterrupted, SpecError
+from services.core.fingerprint import Fingerprint
 from services.core.protocol.prompts import router_messages
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
-from services.encoder.fingerprint import Fingerprint
 from services.encoder.models import Model, Models
 from services.encoder.passes import Alone, AnyReader, Passes, Together
 from services.encoder.reader import Chain, Request, State, Stores
@@ -159,9 +159,10 @@ class EncoderService:
 
     def _loaded(self, spec: EncoderSpec) -> tuple[Model, AnyReader]:
         try:
-            return self._passes.call(partial(self._models.load, spec)).result()
+            loading = self._passes.call(partial(self._models.load, spec))
         except RuntimeError as error:
             raise AttemptInterrupted("the encoder is closed") from error
+        return loading.result()
 
 
 class Encoder:
@@ -238,6 +239,8 @@ class Encoder:
             max_tokens=self._spec.max_tokens,
             item_tokens=self._spec.item_tokens,
             center=hashlib.sha256("\n".join(QUESTIONS).encode()).hexdigest() if self._spec.center else "",
+            norm=str(self._spec.norm),
+            singular_values=tuple(matrix.name for matrix in self._spec.singular_values),
         )
 
 

@@ -74,7 +74,11 @@ class Frame:
     rotation: tuple[Tensor, Tensor]
 
     def own(self, index: int, columns: Tensor) -> Tensor:
-        """Return a piece's own keys or values, (heads, p + n, size), out of those of all pieces."""
+        """Return a piece's own keys or values, (heads, p + n, size), out of those of all pieces.
+
+        What was known and what is new are aligned apart, so zeros may lie between them. A piece among others is copied:
+        remembered, it must not hold the memory of all.
+        """
         if len(self.new) == 1:
             return columns[0]
         before, new, known = max(self.known), self.new[index], self.known[index]
@@ -90,6 +94,9 @@ class Decoder:
         self.layers: int = len(self._blocks)
         self.tied = bool(getattr(self._module.config, "tie_word_embeddings", False))
         self.device: torch.device = self._module.embed_tokens.weight.device
+        # On a GPU no fast attention takes both a mask and fewer key heads than query heads. PyTorch would silently take
+        # one that holds all scores at once, in float32.
+        self._grouped_with_mask = self.device.type == "cpu"
         kinds = torch.nn.Linear | torch.nn.Embedding
         self._matrices: dict[str, Any] = {
             name: part for name, part in module.named_modules() if isinstance(part, kinds)
@@ -127,7 +134,7 @@ class Decoder:
             states = self._module.norm(hidden[:, -1])
             return [(states[index], tuple(layers)) for index, layers in enumerate(grown)]
         return [
-            (hidden[index, -new:], tuple(layers))
+            (hidden[index, -new:] if len(pieces) == 1 else hidden[index, -new:].clone(), tuple(layers))
             for index, (new, layers) in enumerate(zip(frame.new, grown, strict=True))
         ]
 
@@ -197,8 +204,11 @@ class Decoder:
                 _grown(values, [pair and pair[1] for pair in past]),
             )
         mask = None if frame.mask is None else frame.mask[:, :, -rows:]
+        grouped = mask is None or self._grouped_with_mask
+        facing = (keys, values) if grouped else (_spread(keys, queries), _spread(values, queries))
+        causal = frame.causal and rows > 1
         seen = functional.scaled_dot_product_attention(
-            queries, keys, values, mask, is_causal=frame.causal and rows > 1, scale=attention.scaling, enable_gqa=True
+            queries, *facing, mask, is_causal=causal, scale=attention.scaling, enable_gqa=grouped
         )
         return seen.transpose(1, 2).flatten(2), keys, values
 
@@ -218,6 +228,11 @@ def _rotated(states: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """Return queries or keys (pieces, heads, tokens, size) turned by their positions."""
     turned: Tensor = states * cosines[:, None] + rotate_half(states) * sines[:, None]
     return turned
+
+
+def _spread(states: Tensor, queries: Tensor) -> Tensor:
+    """Return keys or values (pieces, key heads, tokens, size) once for each query head that looks at them."""
+    return states.repeat_interleave(queries.shape[1] // states.shape[1], dim=1)
 
 
 def _grown(new: Tensor, before: Sequence[Tensor | None]) -> Tensor:

@@ -20,6 +20,7 @@ from services.core.states import (
     AttemptOutcome,
     CampaignState,
     CandidateKind,
+    CoordinatorOrigin,
     EpisodeState,
     GenerationKind,
     GenerationState,
@@ -246,9 +247,16 @@ class EventRecord:
 
 @dataclass(frozen=True)
 class NewCoordinator:
-    """A trained coordinator about to be released; ``theta`` is stored as float32 and can never change again."""
+    """A trained coordinator about to be released; ``theta`` is stored as float32 and can never change again.
 
-    campaign_id: CampaignId
+    Attributes:
+        campaign_id: whose search it comes from; None for an imported one.
+        generation: the one that opened with this mean.
+        reading: fingerprint of its encoder, of an imported one; of others the campaign's is taken.
+        description: what its checkpoint says, of an imported one.
+    """
+
+    campaign_id: CampaignId | None
     name: str
     generation: int
     theta: npt.NDArray[Any]
@@ -256,12 +264,14 @@ class NewCoordinator:
     encoder: Json
     pool: Json
     validation: float | None = None
+    reading: Json | None = None
+    description: Json | None = None
 
 
 @dataclass(frozen=True)
 class CoordinatorRecord:
     id: int
-    campaign_id: CampaignId
+    campaign_id: CampaignId | None
     name: str
     generation: int
     theta: Float32
@@ -270,6 +280,9 @@ class CoordinatorRecord:
     pool: Json
     validation: float | None
     released_at: datetime
+    origin: CoordinatorOrigin
+    reading: Json | None
+    description: Json | None
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,25 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from services.core.errors import IllegalTransition, LeadershipLost, SpecError
 from services.core.ids import CandidateId, EpisodeId
 from services.core.problem import Split
 from services.core.protocol.roles import Role
-from services.core.states import CandidateKind, EpisodeState, GenerationKind, GenerationState, Purpose
+from services.core.states import (
+    CandidateKind,
+    CoordinatorOrigin,
+    EpisodeState,
+    GenerationKind,
+    GenerationState,
+    Purpose,
+)
 from services.storage import coordinators, episodes, generations, leadership, overview, problems
 from services.storage.engine import Database
 from services.storage.records import CandidateScore, NewCandidate, NewCoordinator, NewEpisode
@@ -166,12 +175,34 @@ def test_a_released_coordinator_never_changes(database: Database) -> None:
     with database.transaction() as conn:
         with pytest.raises(SpecError, match="none yet"):
             coordinators.by_name(conn, "c1")
-        coordinators.release(conn, new, epoch=made.epoch)
-        with pytest.raises(SpecError, match="no other coordinator"):
-            coordinators.release(conn, new, epoch=made.epoch)
+        assert coordinators.release(conn, new, epoch=made.epoch) == "c1"
         stored = coordinators.by_name(conn, "c1")
         assert stored.theta.tolist() == theta.astype(np.float32).tolist()
+        assert (stored.origin, stored.reading) == (CoordinatorOrigin.SEARCH, None)
         assert coordinators.of_campaign(conn, made.campaign) is not None
         assert [found.name for found in coordinators.list_all(conn)] == ["c1"]
-    with pytest.raises(Exception, match="append-only"), database.transaction() as conn:
-        conn.exec_driver_sql("update coordinator set validation = 1")
+    for statement in ("update coordinator set validation = 1", "delete from coordinator"):
+        with pytest.raises(Exception, match="append-only"), database.transaction() as conn:
+            conn.exec_driver_sql(statement)
+    with pytest.raises(IntegrityError, match="uq_coordinator_search"), database.transaction() as conn:
+        coordinators.release(conn, new, epoch=made.epoch)
+
+
+def test_a_search_passes_over_a_name_that_is_taken(database: Database) -> None:
+    first, second = scene(database, name="first"), scene(database, name="second")
+    new = NewCoordinator(first.campaign, "c1", 0, np.zeros(DIMENSION), {}, {}, {})
+    with database.transaction() as conn:
+        coordinators.add_imported(conn, replace(new, campaign_id=None, description={"name": "c1"}))
+        coordinators.release_by_hand(conn, replace(new, name="c1-2"))
+        for name in ("c1", "c1-2"):
+            with pytest.raises(SpecError, match="no other coordinator"):
+                coordinators.release_by_hand(conn, replace(new, name=name))
+        with pytest.raises(SpecError, match="a name that no campaign has"):
+            coordinators.release_by_hand(conn, replace(new, name="second"))
+        with pytest.raises(LeadershipLost):
+            coordinators.release(conn, new, epoch=first.epoch)
+        assert coordinators.release(conn, new, epoch=second.epoch) == "c1-3"
+        assert [found.origin for found in coordinators.list_all(conn)] == ["import", "hand", "search"]
+        newest = coordinators.of_campaign(conn, first.campaign)
+        assert newest is not None
+        assert newest.name == "c1-3"

@@ -17,6 +17,7 @@ import numpy as np
 
 from services.config.document import sha256, to_json
 from services.core.campaign import Campaign, EvaluationSpec, ProtocolSpec, SearchSpec, ValidationSpec
+from services.core.fingerprint import Fingerprint
 from services.core.ids import CampaignId
 from services.core.ledger.budget import bound_usage
 from services.core.ledger.usage import Usage
@@ -33,6 +34,7 @@ from services.storage import campaigns
 from services.storage.engine import Database
 from services.storage.records import NewCampaign
 from tests.support.campaigns import small_campaign, small_problems
+from tests.support.stub_models import fingerprint
 
 
 def tiny_campaign(**changes: Any) -> Campaign:
@@ -84,6 +86,9 @@ class StubEncoder:
     def encode(self, transcript: Transcript, offsets: object) -> np.ndarray[Any, np.dtype[np.float32]]:
         words = [transcript.query, *(item.output for item in transcript.items)]
         return np.array([2 * fate(place, *words) - 1 for place in range(self.hidden_size)], dtype=np.float32)
+
+    def fingerprint(self) -> Fingerprint:
+        return fingerprint()
 
 
 @dataclass

@@ -8,12 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from services.core.campaign import Campaign, EncoderSpec
 from services.core.errors import ProviderUnavailable
+from services.core.fingerprint import Fingerprint
 from services.core.ledger.usage import Usage
 from services.core.protocol.answers import write_thinker, write_worker
 from services.core.protocol.ports import Message, Reply
@@ -35,6 +37,13 @@ def share(*parts: object) -> float:
     return int.from_bytes(digest(*parts)[:8], "big") / 2**64
 
 
+def fingerprint(**changes: Any) -> Fingerprint:
+    """Return what an encoder without a model reads with; any field can be changed."""
+    hashes = dict.fromkeys(("weights", "tokenizer", "template", "prompt"), "0" * 64)
+    reads = {"position": "penultimate", "max_tokens": 4096, "item_tokens": 512, "center": "", "norm": "none"}
+    return Fingerprint(**{"model": "stub", "singular_values": (), **hashes, **reads, **changes})
+
+
 @dataclass(frozen=True)
 class StubEncoder:
     """States that look random and depend on the conversation alone."""
@@ -46,6 +55,9 @@ class StubEncoder:
         noise = np.frombuffer(hashlib.shake_128(text.encode()).digest(self.hidden_size), dtype=np.uint8)
         state: npt.NDArray[np.float32] = noise.astype(np.float32) / np.float32(73.9) - np.float32(1.725)
         return state
+
+    def fingerprint(self) -> Fingerprint:
+        return fingerprint()
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "./absent" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("module", ["catalogue", "fingerprint"])
+@pytest.mark.parametrize("module", ["catalogue"])
 def test_light_modules_import_no_torch(module: str) -> None:
     program = (
         f"import sys, services.encoder.{module}; print([n for n in ('torch', 'transformers') if n in sys.modules])"

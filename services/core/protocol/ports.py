@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from services.core.campaign import EncoderSpec
+from services.core.fingerprint import Fingerprint
 from services.core.ledger.usage import Usage
 from services.core.protocol.roles import Role
 from services.core.protocol.transcript import Transcript
@@ -92,6 +93,10 @@ class StateEncoder(Protocol):
             offsets: the candidate's singular-value offsets, matrix by matrix, float32 of shape (svf,); empty when the
                 campaign searches none. Equal conversations with equal offsets have equal states.
         """
+        ...
+
+    def fingerprint(self) -> Fingerprint:
+        """Return what decides which state a conversation gets here; the same on every machine that reads alike."""
         ...
 
 

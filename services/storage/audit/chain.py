@@ -76,7 +76,8 @@ order by e.id
 
 COMPLETED = text("""
 select c.id as campaign_id, array(select kind from generation g where g.campaign_id = c.id and g.state = 'closed')
-    as kinds, (select count(*) from coordinator o where o.campaign_id = c.id) as coordinators
+    as kinds,
+    (select count(*) from coordinator o where o.campaign_id = c.id and o.origin = 'search') as coordinators
 from campaign c where c.id = any(cast(:ids as bigint[])) and c.state = 'completed'
 order by c.id
 """)

@@ -63,6 +63,7 @@ class CampaignTable(SQLModel, table=True):
     seed: int = Field(sa_column=big())
     dimension: int = Field(sa_column=whole())
     versions: dict[str, Any] = Field(sa_column=json_object())
+    reading: dict[str, Any] | None = Field(sa_column=json_object(nullable=True))
     forked_from_id: int | None = Field(sa_column=reference("campaign.id", nullable=True))
     forked_from_generation: int | None = Field(sa_column=whole(nullable=True))
     max_attempts: int = Field(sa_column=whole())

@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 from sqlalchemy import Column, Index, Integer, LargeBinary, UniqueConstraint, text
 from sqlmodel import Field, SQLModel
 
+from services.core.states import CoordinatorOrigin
 from services.storage.tables.naming import (
     METADATA,
     big,
     identity,
     json_object,
     moment,
+    one_of,
     real,
     reference,
     rule,
@@ -57,19 +59,22 @@ class LeaderTable(SQLModel, table=True):
 
 
 class CoordinatorTable(SQLModel, table=True):
-    """A released coordinator; a trigger refuses any change."""
+    """A released coordinator; a trigger refuses any change. ``description`` is the checkpoint's of an imported one."""
 
     metadata = METADATA
     __tablename__: ClassVar[str] = "coordinator"
     __table_args__ = (
         UniqueConstraint("name"),
-        UniqueConstraint("campaign_id", "generation"),
+        Index("uq_coordinator_search", "campaign_id", unique=True, postgresql_where=text("origin = 'search'")),
+        one_of("origin", CoordinatorOrigin),
+        rule("campaign", "(campaign_id is null) = (origin = 'import')"),
+        rule("description", "(description is not null) = (origin = 'import')"),
         rule("theta", "octet_length(theta) > 0 and octet_length(theta) % 4 = 0"),
         rule("generation", "generation >= 0"),
     )
 
     id: int | None = Field(default=None, sa_column=identity())
-    campaign_id: int = Field(sa_column=reference("campaign.id"))
+    campaign_id: int | None = Field(sa_column=reference("campaign.id", nullable=True))
     name: str = Field(sa_column=words())
     generation: int = Field(sa_column=whole())
     theta: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
@@ -78,3 +83,6 @@ class CoordinatorTable(SQLModel, table=True):
     pool: dict[str, Any] = Field(sa_column=json_object())
     validation: float | None = Field(sa_column=real(nullable=True))
     released_at: datetime = Field(sa_column=moment(now=True))
+    origin: str = Field(sa_column=words(default=CoordinatorOrigin.SEARCH))
+    reading: dict[str, Any] | None = Field(sa_column=json_object(nullable=True))
+    description: dict[str, Any] | None = Field(sa_column=json_object(nullable=True))

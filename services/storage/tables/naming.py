@@ -42,8 +42,8 @@ def reference(target: str, *, nullable: bool = False, primary_key: bool = False)
     return Column(BigInteger, ForeignKey(target), nullable=nullable, primary_key=primary_key)
 
 
-def words(*, nullable: bool = False) -> Column[str]:
-    return Column(Text, nullable=nullable)
+def words(*, nullable: bool = False, default: str | None = None) -> Column[str]:
+    return Column(Text, nullable=nullable, server_default=None if default is None else text(f"'{default}'"))
 
 
 def whole(*, nullable: bool = False, default: int | None = None) -> Column[int]:

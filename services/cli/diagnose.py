@@ -1,0 +1,89 @@
+"""``diagnose``: a look into a trained coordinator, made in a process of its own because it loads the encoder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from services.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from services.reports.diagnosis import Diagnosis, Section
+
+NEEDED = ("torch", "sklearn", "matplotlib")  # of the extras that a diagnosis takes, one module each
+
+
+def diagnose(
+    campaign: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Name of a submitted campaign.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", file_okay=False, help="Folder for the page, its plots and the figures.")
+    ] = None,
+    problems: Annotated[
+        int, typer.Option("--problems", min=2, help="Questions to read at most, and of each split of an answer table.")
+    ] = 300,
+    as_json: AsJson = False,
+) -> None:
+    """Look into a trained coordinator. States, choices, noise, steps, curvature; no model is called.
+
+    docs/diagnose.md says what every figure means and where it misleads.
+    """
+    import json
+
+    from services.cli import render
+    from services.reports.diagnosis import Diagnosis
+
+    document = json.loads(figures(campaign, output, problems))
+    if as_json:
+        render.show_json(document)
+    else:
+        show(Diagnosis.from_json(document))
+
+
+def figures(campaign: str, output: Path | None, problems: int) -> bytes:
+    """Return the JSON of the diagnosing process.
+
+    Raises:
+        ModuleNotFoundError: an extra that it needs is not installed.
+        typer.Exit: it failed and has said why.
+    """
+    import subprocess
+    import sys
+    from importlib.util import find_spec
+
+    for module in NEEDED:
+        if find_spec(module) is None:
+            raise ModuleNotFoundError(name=module)
+    argv = [sys.executable, "-m", "services.diagnosis", "--problems", str(problems)]
+    if output is not None:
+        argv += ["--output", str(output)]
+    done = subprocess.run([*argv, "--", campaign], stdout=subprocess.PIPE, check=False)
+    if done.returncode != 0:
+        raise typer.Exit(1)
+    return done.stdout
+
+
+def show(diagnosis: Diagnosis) -> None:
+    """Write all sections as tables."""
+    from services.cli import render
+
+    render.show(f"Diagnosis of {diagnosis.subject}; vector: {diagnosis.vector}")
+    for section in diagnosis.sections:
+        render.show(f"\n{section.title}")
+        show_section(section)
+
+
+def show_section(section: Section) -> None:
+    """Write the figures and below them the tables; what could not be estimated stands with its reason."""
+    from services.cli import render
+    from services.reports.diagnosis import shown
+
+    rows = [(each.name, shown(each.value), each.span or "-", each.size or "-", each.remark) for each in section.figures]
+    if rows:
+        render.show_table(("figure", "value", "95 % interval", "n", "remark"), rows, indent=2)
+    for table in section.tables:
+        render.show(f"\n  {table.title}")
+        render.show_table(table.columns, [[shown(cell) for cell in row] for row in table.rows], indent=2)
+        if table.remark:
+            render.show(f"  {table.remark}")

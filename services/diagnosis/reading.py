@@ -1,0 +1,133 @@
+"""From the database to the evidence: everything of one moment, and the search told again from its seed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.config import document
+from services.core.campaign import Campaign
+from services.core.optimiser.ports import Search
+from services.core.optimiser.replay import Replay
+from services.core.policy.layout import Layout
+from services.core.problem import Problem, Split
+from services.core.statistics.theory import condition
+from services.core.statistics.variance import Rewards
+from services.diagnosis.evidence import Evidence, SearchTrace
+from services.storage import campaigns, coordinators, diagnosis, problems, turns
+from services.storage.diagnosis import PlayedEpisode, RewardRow
+from services.storage.engine import Connection, Database
+from services.storage.records import CampaignRecord
+
+PLAYED_EPISODES = 512  # the paper's REINFORCE batch: one generation of 32 candidates with 16 replicates
+
+
+def of_campaign(database: Database, name: str) -> Evidence:
+    """Return what the database holds of a campaign.
+
+    Raises:
+        SpecError: there is none of that name.
+        ReplayMismatch: its search cannot be told again here.
+    """
+    with database.transaction() as conn:
+        record = campaigns.by_name(conn, name)
+        campaign = document.from_json(record.spec)
+        layout = Layout.of_campaign(campaign)
+        log = turns.log(conn, record.id)
+        replay = _replay(conn, record, campaign, layout, log)
+        rewards = diagnosis.rewards(conn, record.id)
+        choices = tuple(diagnosis.choices(conn, record.id))
+        played = _played(conn, record, campaign, len(log))
+        released = coordinators.of_campaign(conn, record.id)
+        by_split = {split: _problems(conn, record, split) for split in Split}
+    trace = told_again(replay, [entry.fitness for entry in log], by_generation(rewards, campaign))
+    if released is not None:
+        theta = released.theta.astype(np.float64)
+        vector = f"coordinator {released.name} (generation {released.generation})"
+    else:
+        theta, vector = trace.means[-1], f"the search's mean after {len(log)} generations"
+    return Evidence(
+        subject=f"campaign {record.name}",
+        seed=record.seed,
+        campaign=campaign,
+        layout=layout,
+        theta=theta,
+        vector=vector,
+        problems=by_split,
+        trace=trace,
+        choices=choices,
+        played=played,
+    )
+
+
+def told_again(replay: Replay, fitness: list[NDArray[np.float64]], rewards: dict[int, Rewards]) -> SearchTrace:
+    """Step through a replay and keep what was sampled where; samples are kept in single precision."""
+    search = replay.search
+    samples, means, conditions = [], [search.mean], [scaling(search)]
+    for number in range(len(fitness)):
+        scale = search.sigma * scaling(search)
+        samples.append(((search.ask() - search.mean) / scale).astype(np.float32))
+        replay.step()
+        means.append(search.mean)
+        conditions.append(scaling(search))
+        if number not in rewards:
+            raise ValueError(f"generation {number} is closed, but its rewards are not complete")
+    return SearchTrace(
+        tuple(samples),
+        tuple(fitness),
+        tuple(rewards[number] for number in range(len(fitness))),
+        tuple(means),
+        tuple(condition(each) for each in conditions),
+    )
+
+
+def scaling(search: Search) -> NDArray[np.float64]:
+    """Return the search's diagonal scaling D, shape (n,)."""
+    strategy = getattr(search, "_strategy")  # noqa: B009 - the port has no name for it
+    found: NDArray[np.float64] = np.broadcast_to(
+        np.asarray(strategy.sigma_vec.scaling, dtype=np.float64), (search.dimension,)
+    )
+    return found
+
+
+def by_generation(rows: list[RewardRow], campaign: Campaign) -> dict[int, Rewards]:
+    """Return the rewards of every complete generation as (population, replicates)."""
+    found: dict[int, Rewards] = {}
+    shape = (campaign.search.population, campaign.search.replicates)
+    for row in rows:
+        found.setdefault(row.generation, np.full(shape, math.nan))[row.candidate, row.replicate] = row.reward
+    return {number: rewards for number, rewards in found.items() if np.isfinite(rewards).all()}
+
+
+def _replay(
+    conn: Connection, record: CampaignRecord, campaign: Campaign, layout: Layout, log: list[turns.LogEntry]
+) -> Replay:
+    start, sigma0 = layout.start(record.seed), campaign.search.sigma0
+    if record.forked_from is not None:
+        origin = turns.mean(conn, record.forked_from.campaign_id, record.forked_from.generation)
+        if origin is not None:
+            start, sigma0 = origin.vector, origin.sigma
+    return Replay(
+        seed=record.seed,
+        dimension=record.dimension,
+        population=campaign.search.population,
+        sigma0=sigma0,
+        fitness_vectors=[entry.fitness for entry in log],
+        checksums=[entry.checksum for entry in log],
+        stored_version=record.versions.get("search", "an unknown version"),
+        start=start,
+        step_size=campaign.search.step_size,
+    )
+
+
+def _played(conn: Connection, record: CampaignRecord, campaign: Campaign, closed: int) -> tuple[PlayedEpisode, ...]:
+    """Return the conversations of the newest generations, enough for one batch."""
+    each = campaign.search.population * campaign.search.replicates
+    wanted = range(max(0, closed - math.ceil(PLAYED_EPISODES / each)), closed)
+    return tuple(diagnosis.played(conn, record.id, list(wanted)))
+
+
+def _problems(conn: Connection, record: CampaignRecord, split: Split) -> tuple[Problem, ...]:
+    return tuple(problem for _, problem in problems.load(conn, record.id, split))
