@@ -27,7 +27,7 @@ from tests.support.story import Stage
 
 
 def shaped_campaign() -> Campaign:
-    plain = small_campaign(name="shaped", head=HeadSpec(HeadKind.LOW_RANK))
+    plain = small_campaign(name="shaped", head=HeadSpec(HeadKind.LOW_RANK, rank=12))
     search = replace(plain.search, step_size=StepSize.CSA, entropy_bonus=0.15, turn_bonus=0.1)
     return replace(plain, search=search)
 
