@@ -18,7 +18,6 @@ from transformers.models.qwen2.modeling_qwen2 import Qwen2Model
 from transformers.models.qwen3.modeling_qwen3 import Qwen3Model
 
 FAMILIES = (LlamaModel, Qwen2Model, Qwen3Model)
-EMBEDDING = "embed_tokens"
 
 Layers = tuple[tuple[Tensor, Tensor], ...]
 

@@ -24,11 +24,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from services.core.architecture import EMBEDDING, OUTPUT
 from services.core.campaign import Matrix
 from services.core.errors import SpecError
-from services.encoder.decoder import EMBEDDING, Change, Decoder
+from services.encoder.decoder import Change, Decoder
 
-HEAD = "lm_head"
 _ROWS = 16_384  # of a large matrix that are multiplied in float64 at a time
 
 
@@ -138,8 +138,8 @@ def bases_of(decoder: Decoder, matrices: Sequence[Matrix], folder: Path) -> dict
     """
     bases = {}
     for matrix in matrices:
-        name = EMBEDDING if matrix.name == HEAD and decoder.tied else matrix.name
-        if name == HEAD:
+        name = EMBEDDING if matrix.name == OUTPUT and decoder.tied else matrix.name
+        if name == OUTPUT:
             continue
         weight = decoder.matrix(name)
         if weight is None or weight.dim() != 2 or min(weight.shape) != matrix.size:
@@ -178,7 +178,7 @@ def _product(weight: Tensor, basis: Basis) -> Tensor:
 
 def _embedding_of(matrices: Sequence[Matrix], tied: bool) -> str | None:
     """Return whose offsets act on the embedding: of tied matrices, the one that is written last (authors' code)."""
-    acting = [matrix.name for matrix in matrices if matrix.name == EMBEDDING or (matrix.name == HEAD and tied)]
+    acting = [matrix.name for matrix in matrices if matrix.name == EMBEDDING or (matrix.name == OUTPUT and tied)]
     return acting[-1] if acting else None
 
 
@@ -186,4 +186,4 @@ def _first_changed(matrices: Sequence[Matrix], layers: int, embedding: bool) -> 
     """Return the first layer whose input or weights a candidate changes; ``layers`` when none does."""
     if embedding:
         return 0
-    return min((int(matrix.name.split(".")[1]) for matrix in matrices if matrix.name != HEAD), default=layers)
+    return min((int(matrix.name.split(".")[1]) for matrix in matrices if matrix.name != OUTPUT), default=layers)
