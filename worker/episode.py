@@ -23,7 +23,7 @@ from services.core.policy.layout import Layout
 from services.core.policy.policies import HeadPolicy, RandomPolicy, SinglePolicy
 from services.core.protocol.episode import EpisodeResult, run_episode, single_turn
 from services.core.protocol.ports import Policy
-from services.core.scoring.scorer import score
+from services.core.scoring.scorer import grade
 from services.core.states import CandidateKind
 from services.storage import campaign_states, episodes, outbox
 from services.storage.engine import Connection
@@ -82,8 +82,9 @@ def play_and_score(runtime: Runtime, lease: Lease) -> None:
     try:
         result = play(runtime, lease, campaign, calls)
         answered_by = None if result.answered_by is None else campaign.pool[result.answered_by].name
-        reward = score(runtime.problem(claim.problem_id), result.answer, answered_by)
-        runtime.writer.do(Score(claim, reward, result.termination, result.transcript.items))
+        problem = runtime.problem(claim.problem_id)
+        given = grade(problem, result.answer, answered_by, runtime.graders, truncated=result.truncated)
+        runtime.writer.do(Score(claim, given, result.termination, result.transcript.items))
     finally:
         calls.settled()  # recording another end would book a call that is still open at its largest cost
 

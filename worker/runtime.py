@@ -19,6 +19,7 @@ from services.core.errors import LeaseLost
 from services.core.ids import CampaignId, CandidateId
 from services.core.problem import Problem
 from services.core.protocol.ports import Encoders, ModelPool, StateEncoder
+from services.core.scoring.scorer import Graders
 from services.pool.retry import RetryPolicy
 from services.storage import campaigns, episodes, problems, readings
 from services.storage.engine import Connection, Database
@@ -73,6 +74,7 @@ class Runtime:
     Attributes:
         owner: names this process; a claim's token begins with it.
         make_pool: builds the models of a campaign.
+        graders: what judges answers beyond plain comparisons.
         stopping: set when the process was asked to stop: nothing more is claimed.
     """
 
@@ -84,6 +86,7 @@ class Runtime:
     owner: str
     lease_seconds: float
     log: Log
+    graders: Graders = field(default_factory=Graders)
     retries: RetryPolicy = field(default_factory=RetryPolicy)
     stopping: threading.Event = field(default_factory=threading.Event)
     _claims: Iterator[int] = field(default_factory=lambda: itertools.count(1))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 
 from services.benchmarks import files, generated
@@ -42,14 +40,3 @@ def require_sizes(campaign: Campaign, problems: Mapping[Split, Sequence[Problem]
     if campaign.search.minibatch == "common" and campaign.search.replicates > training:
         wanted = f"at most the {training} training problems: a common minibatch takes each once"
         raise SpecError("search.replicates", campaign.search.replicates, wanted)
-
-
-def content_hash(problems: Mapping[Split, Sequence[Problem]]) -> str:
-    """Return a hash of everything that can change a reward or the order of the problems."""
-    digest = hashlib.sha256()
-    for split in Split:
-        for one in problems[split]:
-            scores = sorted(one.scores.items())
-            row = [split, one.key, one.family, one.question, one.scorer, one.answer, scores]
-            digest.update(json.dumps(row).encode() + b"\n")
-    return digest.hexdigest()

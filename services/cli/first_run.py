@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
@@ -63,11 +63,22 @@ def obtain_weights(encoder: EncoderSpec, settings: Settings) -> None:
 
 
 class Services:
-    """The running ``manage.py up``; None as process when somebody else started it."""
+    """The running ``manage.py up``, started here by ``start`` or by somebody else before."""
 
-    def __init__(self, process: subprocess.Popen[bytes] | None, log: Path) -> None:
-        self._process = process
+    def __init__(self, log: Path) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
         self._log = log
+
+    def start(self) -> None:
+        """Start ``manage.py up`` in a session of its own, so that a Ctrl-C here reaches it in our order only."""
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        render.say(f"starting the services (log: {self._log})")
+        argv = [sys.executable, "-m", "services.cli", "up"]
+        # An interrupt between the fork and the assignment would leave services that nobody knows of.
+        with self._log.open("wb") as output, interrupts_held():
+            self._process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
 
     def require(self) -> None:
         """Raise TrinityError if the services that were started here have gone."""
@@ -89,8 +100,10 @@ def running_services(settings: Settings, *, keep: bool) -> Iterator[Services]:
     running = supervisor.status(settings.var_dir) is not None
     if running:
         render.say("the services run already")
-    services = Services(None if running else start(log), log)
+    services = Services(log)
     try:
+        if not running:
+            services.start()
         wait_until_ready(services, settings)
         yield services
     finally:
@@ -98,15 +111,6 @@ def running_services(settings: Settings, *, keep: bool) -> Iterator[Services]:
             render.say("the services go on; `manage.py down` stops them")
         else:
             services.stop()
-
-
-def start(log: Path) -> subprocess.Popen[bytes]:
-    """Start ``manage.py up`` in a session of its own, so that a Ctrl-C here reaches it in our order only."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    render.say(f"starting the services (log: {log})")
-    with log.open("wb") as output:
-        argv = [sys.executable, "-m", "services.cli", "up"]
-        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
 
 
 def wait_until_ready(services: Services, settings: Settings) -> None:
@@ -135,12 +139,28 @@ def terminable() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    with handled_by(interrupt):
+        yield
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Let what is inside finish; an interrupt that came meanwhile raises KeyboardInterrupt at its end."""
+    held: list[int] = []
+    with handled_by(lambda number, frame: held.append(number)):
+        yield
+    if held:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, previous in before.items():
+            signal.signal(number, previous)
 
 
 def free_name(database: Database, wanted: str) -> str:

@@ -16,6 +16,7 @@
     |  +- PermanentPoolError    AuthenticationFailed, UnknownModel, ContextTooLong, ContentRefused, BadReply
     +- UnknownPrice         a model without a price, found before anything is spent
     +- Unscorable           a problem whose answer cannot be judged; never a reward
+    +- GradingUnavailable   a grader gave no verdict for reasons of its own; another try may
     +- PrerequisiteMissing  something outside is absent; carries the command that provides it
        +- DatabaseUnavailable   the database cannot be reached or is too busy; the same step may work later
 """
@@ -182,6 +183,13 @@ class Unscorable(TrinityError):
         super().__init__(f"problem {problem} cannot be scored: {reason}")
         self.problem = problem
         self.reason = reason
+
+
+class GradingUnavailable(TrinityError):
+    """A grader gave no verdict for reasons that are not the answer's: a process was lost, a machine is overloaded.
+
+    The attempt failed and is repeated; it is never a reward of 0.
+    """
 
 
 class PrerequisiteMissing(TrinityError):

@@ -13,7 +13,7 @@ from services.core.campaign import BudgetLimits
 from services.core.errors import IllegalTransition, SpecError
 from services.core.events import EventType
 from services.core.ids import CampaignId
-from services.core.problem import Problem, Split
+from services.core.problem import Problem, Split, content_hash
 from services.core.states import CAMPAIGN_TRANSITIONS, CampaignState
 from services.storage import events, problems
 from services.storage.binary import pack_json, unpack_json
@@ -22,17 +22,18 @@ from services.storage.records import CampaignRecord, Fork, NewCampaign, Spend
 
 INSERT = text("""
 insert into campaign (name, state, spec, spec_sha256, seed, dimension, versions, forked_from_id, forked_from_generation,
-    max_attempts, weight, episode_budget, call_budget, token_budget, usd_budget, wall_clock_budget_seconds)
+    max_attempts, weight, episode_budget, call_budget, token_budget, usd_budget, wall_clock_budget_seconds,
+    problems_sha256)
 values (:name, 'submitted', cast(:spec as jsonb), :spec_sha256, :seed, :dimension, cast(:versions as jsonb),
-    :fork_id, :fork_generation, :max_attempts, :weight, :episodes, :calls, :tokens, :usd, :seconds)
+    :fork_id, :fork_generation, :max_attempts, :weight, :episodes, :calls, :tokens, :usd, :seconds, :problems_sha256)
 on conflict (name) do nothing
 returning id
 """)
 
 SELECT = """
 select id, name, state, spec, spec_sha256, seed, dimension, versions, forked_from_id, forked_from_generation,
-    max_attempts, weight, episode_budget, call_budget, token_budget, usd_budget, wall_clock_budget_seconds,
-    episodes_reserved, calls_started,
+    problems_sha256, max_attempts, weight, episode_budget, call_budget, token_budget, usd_budget,
+    wall_clock_budget_seconds, episodes_reserved, calls_started,
     tokens_charged, tokens_reserved, tokens_overrun, usd_charged, usd_reserved, usd_overrun, stop_reason,
     running_seconds + coalesce(extract(epoch from greatest(now() - running_since, interval '0')), 0) as seconds,
     created_at, started_at, ended_at
@@ -89,6 +90,7 @@ def insert(conn: Connection, new: NewCampaign, by_split: Mapping[Split, Sequence
         "tokens": budget.tokens,
         "usd": None if budget.usd is None else amount(budget.usd),
         "seconds": budget.wall_clock_seconds,
+        "problems_sha256": content_hash(by_split),
     }
     inserted = conn.execute(INSERT, values).scalar_one_or_none()
     if inserted is None:

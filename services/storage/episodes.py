@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Row, text
 from services.core.errors import LeaseLost
 from services.core.ids import CampaignId, CandidateId, EpisodeId, GenerationId
 from services.core.protocol.transcript import Item
+from services.core.scoring.grade import Grade
 from services.core.states import CandidateKind, EpisodeState, Purpose
 from services.storage import campaigns, ledger
 from services.storage.binary import unpack32
@@ -64,9 +65,11 @@ THETA = text("select theta from candidate where id = :id")
 SCORE = text("""
 with given as materialized (
     select * from jsonb_to_recordset(cast(:rows as jsonb)) as s(id bigint, attempt integer, owner text,
-        reward double precision, termination text, count integer, turns jsonb)
+        reward double precision, outcome text, outcome_detail text, decided_by text, termination text, count integer,
+        turns jsonb)
 ), scored as (
-    update episode e set state = 'scored', reward = s.reward, termination = s.termination, turns = s.count,
+    update episode e set state = 'scored', reward = s.reward, outcome = s.outcome, outcome_detail = s.outcome_detail,
+        decided_by = s.decided_by, termination = s.termination, turns = s.count,
         scored_at = clock_timestamp(), lease_owner = null, lease_expires_at = null
     from given s
     where e.id = s.id and e.attempt = s.attempt and e.state = 'running' and e.lease_owner = s.owner
@@ -176,14 +179,14 @@ def candidate_theta(conn: Connection, candidate_id: CandidateId) -> Float32 | No
 
 
 def record_score(
-    conn: Connection, claim: ClaimedEpisode, reward: float, termination: str, turns: Sequence[Item]
+    conn: Connection, claim: ClaimedEpisode, grade: Grade, termination: str, turns: Sequence[Item]
 ) -> None:
-    """Settle the episode: reward, turns, the attempt's end and the event, all or nothing.
+    """Settle the episode: grade, turns, the attempt's end and the event, all or nothing.
 
     Args:
         conn: a connection in autocommit, or a transaction.
         claim: as ``claim`` gave it.
-        reward: in [0, 1].
+        grade: the reward, in [0, 1], and why.
         termination: why the episode ended.
         turns: the transcript's items.
 
@@ -192,7 +195,7 @@ def record_score(
         ValueError: the reward is outside of [0, 1].
     """
     with atomic(conn):
-        (error,) = score_all(conn, [Score(claim, reward, termination, turns)])
+        (error,) = score_all(conn, [Score(claim, grade, termination, turns)])
     if error is not None:
         raise error
 
@@ -204,8 +207,8 @@ def score_all(conn: Connection, scores: Sequence[Score]) -> list[LeaseLost | Non
         ValueError: a reward is outside of [0, 1]; nothing was written.
     """
     for score in scores:
-        if not 0.0 <= score.reward <= 1.0:
-            raise ValueError(f"a reward lies in [0, 1], got {score.reward}")
+        if not 0.0 <= score.grade.reward <= 1.0:
+            raise ValueError(f"a reward lies in [0, 1], got {score.grade.reward}")
     rows = conn.execute(SCORE, {"rows": json.dumps([_score(score) for score in scores])}).all()
     touched = {row.generation_id: row.campaign_id for row in rows if row.generation_id is not None}
     if touched:
@@ -281,7 +284,10 @@ def _score(score: Score) -> dict[str, Any]:
         "id": score.claim.episode_id,
         "attempt": score.claim.attempt,
         "owner": score.claim.owner,
-        "reward": float(score.reward),
+        "reward": float(score.grade.reward),
+        "outcome": score.grade.outcome.value,
+        "outcome_detail": escape(score.grade.detail[:DETAIL_LIMIT]) or None,
+        "decided_by": escape(score.grade.decided_by) or None,
         "termination": score.termination,
         "count": len(score.turns),
         "turns": [_turn(item) for item in score.turns],

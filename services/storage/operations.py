@@ -10,6 +10,7 @@ from services.core.errors import TrinityError
 from services.core.ids import CallId, CampaignId, EpisodeId
 from services.core.protocol.roles import Role
 from services.core.protocol.transcript import Item
+from services.core.scoring.grade import Grade
 from services.storage.records import ClaimedEpisode, Settlement
 
 
@@ -70,17 +71,17 @@ class Settle:
 
 @dataclass(frozen=True)
 class Score:
-    """Settle an episode with its reward; LeaseLost when the attempt is no longer this worker's.
+    """Settle an episode with its grade; LeaseLost when the attempt is no longer this worker's.
 
     Attributes:
         claim: as the claim gave it.
-        reward: in [0, 1].
+        grade: the reward, in [0, 1], and why.
         termination: why the episode ended.
         turns: the transcript's items.
     """
 
     claim: ClaimedEpisode
-    reward: float
+    grade: Grade
     termination: str
     turns: Sequence[Item]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
@@ -11,19 +12,20 @@ from sqlalchemy import Connection, Row, text
 
 from services.core.errors import SpecError
 from services.core.ids import CampaignId
-from services.core.problem import Problem, ScorerKind, Split
+from services.core.problem import Case, Problem, ProgramForm, ProgramTests, ScorerKind, Split
 from services.storage.text_codec import escape, escape_json, unescape, unescape_json
 
 INSERT = text("""
-insert into problem (campaign_id, key, split, position, family, question, scorer, answer, scores)
-select :campaign, p.key, :split, p.place - 1, p.family, p.question, p.scorer, p.answer, cast(p.scores as jsonb)
+insert into problem (campaign_id, key, split, position, family, question, scorer, answer, scores, checks)
+select :campaign, p.key, :split, p.place - 1, p.family, p.question, p.scorer, p.answer, cast(p.scores as jsonb),
+    cast(p.checks as jsonb)
 from unnest(cast(:keys as text[]), cast(:families as text[]), cast(:questions as text[]), cast(:scorers as text[]),
-    cast(:answers as text[]), cast(:scores as text[]))
-    with ordinality as p(key, family, question, scorer, answer, scores, place)
+    cast(:answers as text[]), cast(:scores as text[]), cast(:checks as text[]))
+    with ordinality as p(key, family, question, scorer, answer, scores, checks, place)
 order by p.place
 """)
 
-SELECT = "select id, key, family, question, scorer, answer, scores from problem "
+SELECT = "select id, key, family, question, scorer, answer, scores, checks from problem "
 LOAD = text(SELECT + "where campaign_id = :campaign and split = :split order by position")
 BY_ID = text(SELECT + "where id = :id")
 
@@ -73,10 +75,24 @@ def _columns(members: Sequence[Problem]) -> dict[str, list[str | None]]:
             json.dumps(escape_json(dict(problem.scores)), allow_nan=False) if scored else None
             for problem, scored in zip(members, recorded, strict=True)
         ],
+        "checks": [_checks(problem) for problem in members],
     }
 
 
+def _checks(problem: Problem) -> str | None:
+    """Return what an answer is checked by beyond the reference, as JSON."""
+    if problem.program is not None:
+        return json.dumps(escape_json({"program": asdict(problem.program)}), allow_nan=False)
+    return json.dumps(escape_json({"choices": list(problem.choices)})) if problem.choices else None
+
+
+def _program(stored: Mapping[str, Any]) -> ProgramTests:
+    cases = {name: tuple(Case(**case) for case in stored[name]) for name in ("public", "hidden")}
+    return ProgramTests(**{**stored, "form": ProgramForm(stored["form"]), **cases})
+
+
 def _problem(row: Row[Any]) -> Problem:
+    checks = unescape_json(row.checks or {})
     return Problem(
         key=unescape(row.key),
         family=unescape(row.family),
@@ -84,4 +100,6 @@ def _problem(row: Row[Any]) -> Problem:
         scorer=ScorerKind(row.scorer),
         answer=None if row.answer is None else unescape(row.answer),
         scores=unescape_json(row.scores or {}),
+        choices=tuple(checks.get("choices", ())),
+        program=_program(checks["program"]) if "program" in checks else None,
     )

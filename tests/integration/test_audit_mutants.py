@@ -19,6 +19,7 @@ from scheduler.office import Office
 from services.core.errors import LeaseLost
 from services.core.ids import CampaignId
 from services.core.protocol.roles import Role
+from services.core.scoring.grade import graded
 from services.core.states import CampaignState
 from services.queue.app import make_app
 from services.queue.publish import Publisher
@@ -61,7 +62,7 @@ def lost(stage: Stage, campaign_id: CampaignId) -> ClaimedEpisode:
 
 def score_late(stage: Stage, claim: ClaimedEpisode, reward: float = 0.5) -> None:
     with stage.database.statement() as conn:
-        episodes.record_score(conn, claim, reward, "turn_limit", [worker_turn()])
+        episodes.record_score(conn, claim, graded(reward), "turn_limit", [worker_turn()])
 
 
 def call_late(stage: Stage, claim: ClaimedEpisode) -> None:
@@ -115,7 +116,7 @@ def test_without_the_fence_a_late_score_changes_a_closed_generation(
     assert_clean(stage.database)
     monkeypatch.setattr(episodes, "SCORE", without(episodes.SCORE, FENCE.format("s")))
     with suppress(LeaseLost), stage.database.statement() as conn:
-        episodes.record_score(conn, claim, 0.5, "turn_limit", [])
+        episodes.record_score(conn, claim, graded(0.5), "turn_limit", [])
     assert set(findings(stage.database)) == {"I1", "I2"}
 
 

@@ -19,6 +19,7 @@ from scheduler.dispatch import Round, dispatch
 from services.core.campaign import EvaluationSpec, SearchSpec, ValidationSpec
 from services.core.errors import LeadershipLost
 from services.core.ids import CampaignId, EpisodeId
+from services.core.scoring.grade import graded
 from services.core.states import CampaignState
 from services.local.redis import EmbeddedRedis
 from services.queue.app import make_app
@@ -241,5 +242,5 @@ def consumed(app: Celery, database: Database, campaign_id: CampaignId) -> bool:
         with database.statement() as conn:
             claim = episodes.claim(conn, number, f"w#{number}", 60)
             if claim is not None:
-                episodes.record_score(conn, claim, 0.5, "accepted", [])
+                episodes.record_score(conn, claim, graded(0.5), "accepted", [])
     return record(database, campaign_id).state is CampaignState.COMPLETED

@@ -12,6 +12,7 @@ from scheduler.searches import Searches, StillReplaying
 from scheduler.sweep import Sweep
 from services.core.errors import LeadershipLost
 from services.core.ids import CampaignId
+from services.core.scoring.grade import graded
 from services.core.states import CampaignState
 from services.storage import campaign_states, episodes, failures, leadership, turns
 from services.storage.engine import Database
@@ -68,7 +69,7 @@ def score(made: Scene, places: range) -> None:
     for place in places:
         claim = made.claim(place)
         with made.database.statement() as conn:
-            episodes.record_score(conn, claim, 1.0, "accepted", [])
+            episodes.record_score(conn, claim, graded(1.0), "accepted", [])
 
 
 def newest(database: Database) -> list[tuple[int, dict[str, int]]]:

@@ -15,6 +15,7 @@ from services.core.ids import CampaignId
 from services.core.policy.layout import Layout
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item
+from services.core.scoring.grade import graded
 from services.core.states import GenerationKind
 from services.storage import episodes, generations, overview
 from services.storage.audit.inspection import judge, read
@@ -48,7 +49,7 @@ def play(stage: Stage, campaign_id: CampaignId) -> None:
         for turn in turns:
             stage.call(claim, turn=turn.number, agent=turn.agent)
         with stage.database.statement() as conn:
-            episodes.record_score(conn, claim, 0.5, "turn_limit", turns)
+            episodes.record_score(conn, claim, graded(0.5), "turn_limit", turns)
     stage.advance(campaign_id)
 
 

@@ -15,6 +15,7 @@ from services.core.errors import DatabaseUnavailable, TrinityError
 from services.core.ids import CallId
 from services.core.ledger.usage import Usage
 from services.core.protocol.roles import Role
+from services.core.scoring.grade import graded
 from services.storage import campaign_states, campaigns, episodes, leases, ledger
 from services.storage.engine import Connection, Database
 from services.storage.records import ClaimedEpisode, Settlement
@@ -88,7 +89,9 @@ class History:
 
     def score(self, conn: Connection) -> None:
         if self.claims:
-            episodes.record_score(conn, self.random.choice(self.claims[-RECENT:]), 0.5, "accepted", [worker_turn()])
+            episodes.record_score(
+                conn, self.random.choice(self.claims[-RECENT:]), graded(0.5), "accepted", [worker_turn()]
+            )
 
     def fail(self, conn: Connection) -> None:
         if self.claims:

@@ -14,6 +14,7 @@ from services.core.campaign import BudgetLimits
 from services.core.errors import AttemptInterrupted, BudgetExhausted, LeaseLost
 from services.core.ledger.usage import Usage
 from services.core.protocol.roles import Role
+from services.core.scoring.grade import graded
 from services.storage import batch, campaign_states
 from services.storage.engine import Database
 from services.storage.operations import Claim, Operation, Reserve, Result, Score, Settle
@@ -61,7 +62,7 @@ def test_a_life_in_batches(database: Database) -> None:
     assert (first.attempt, first.owner != second.owner, first.label) == (1, True, first.label)
     calls = apply(database, reserve_of(first), reserve_of(second))
     results = apply(
-        database, settle_of(first, calls[0]), Score(first, 1.0, "accepted", [worker_turn()]), claim_of(made, 2),
+        database, settle_of(first, calls[0]), Score(first, graded(1.0), "accepted", [worker_turn()]), claim_of(made, 2),
         settle_of(second, calls[1]), reserve_of(second, turn=2),
     )  # fmt: skip
     assert results[0] is True
@@ -88,7 +89,7 @@ def test_a_batch_whose_answer_got_lost_can_be_repeated(database: Database) -> No
     reservations = [reserve_of(one), reserve_of(two)]
     calls = apply(database, *reservations)
     assert apply(database, *reservations) == calls
-    ends: list[Operation] = [settle_of(one, calls[0]), Score(one, 0.5, "accepted", [worker_turn()])]
+    ends: list[Operation] = [settle_of(one, calls[0]), Score(one, graded(0.5), "accepted", [worker_turn()])]
     assert apply(database, *ends) == [True, None]
     before = money(database)
     assert apply(database, *ends) == [False, None]
@@ -118,8 +119,8 @@ def test_errors_are_each_operations_own(database: Database) -> None:
         campaign_states.pause(conn, other.campaign, "a test")
     stale = replace(lost, attempt=7)
     results = apply(
-        database, reserve_of(good), reserve_of(stale), reserve_of(paused), Score(stale, 1.0, "accepted", []),
-        Score(lost, 0.0, "accepted", []), claim_of(other, 1),
+        database, reserve_of(good), reserve_of(stale), reserve_of(paused), Score(stale, graded(1.0), "accepted", []),
+        Score(lost, graded(0.0), "accepted", []), claim_of(other, 1),
     )  # fmt: skip
     assert isinstance(results[0], int)
     assert [type(result) for result in results[1:4]] == [LeaseLost, AttemptInterrupted, LeaseLost]
@@ -162,7 +163,7 @@ def test_a_reward_outside_of_its_range_undoes_the_batch(database: Database) -> N
     made = scene(database)
     one, two = claims(made, range(2))
     with pytest.raises(ValueError, match="a reward lies in"):
-        apply(database, Score(one, 1.0, "accepted", []), Score(two, 1.5, "accepted", []))
+        apply(database, Score(one, graded(1.0), "accepted", []), Score(two, graded(1.5), "accepted", []))
     with database.transaction() as conn:
         assert query(conn, "select count(*) from episode where state = 'scored'") == [(0,)]
 
@@ -179,7 +180,7 @@ def test_batches_over_several_campaigns_do_not_deadlock(database: Database) -> N
             held = claims_in(apply(database, *(claim_of(*each) for each in wanted[start : start + 24])))
             calls = apply(database, *(reserve_of(claim, tokens=1, usd="0.0001") for claim in held))
             ends = [settle_of(claim, call) for claim, call in zip(held, calls, strict=True)]
-            scores = [Score(claim, 1.0, "accepted", [worker_turn()]) for claim in held]
+            scores = [Score(claim, graded(1.0), "accepted", [worker_turn()]) for claim in held]
             mixed: list[Operation] = [*ends, *scores]
             random.shuffle(mixed)
             scored += sum(result is None for result in apply(database, *mixed))

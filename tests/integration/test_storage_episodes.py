@@ -4,6 +4,7 @@ import pytest
 
 from services.core.errors import LeaseLost
 from services.core.events import EventType
+from services.core.scoring.grade import graded
 from services.core.states import EpisodeState
 from services.storage import campaign_states, episodes, events, generations, leases, outbox
 from services.storage.engine import Database
@@ -49,7 +50,7 @@ def test_a_score_settles_the_episode_with_its_turns_and_event(database: Database
     claim = made.claim()
     nasty = "half \ud83d, NUL \x00, mark \x1a0000"
     with database.statement() as conn:
-        episodes.record_score(conn, claim, 0.75, "accepted", [worker_turn(1, nasty), worker_turn(2)])
+        episodes.record_score(conn, claim, graded(0.75), "accepted", [worker_turn(1, nasty), worker_turn(2)])
     with database.transaction() as conn:
         assert query(conn, "select state, reward, turns, lease_owner from episode where state = 'scored'") == [
             ("scored", 0.75, 2, None)
@@ -70,12 +71,12 @@ def test_the_fence_refuses_a_late_worker(database: Database) -> None:
     current = made.claim(owner="slow")  # the same name, another attempt
     with database.statement() as conn:
         with pytest.raises(LeaseLost):
-            episodes.record_score(conn, late, 1.0, "accepted", [worker_turn()])
+            episodes.record_score(conn, late, graded(1.0), "accepted", [worker_turn()])
         with pytest.raises(LeaseLost):
             episodes.record_failure(conn, late, "E", "late", retry=True)
         assert not episodes.give_back(conn, late)
-        episodes.record_score(conn, current, 0.25, "accepted", [worker_turn()])
-        episodes.record_score(conn, current, 1.0, "accepted", [worker_turn()])  # repeated: it changes nothing
+        episodes.record_score(conn, current, graded(0.25), "accepted", [worker_turn()])
+        episodes.record_score(conn, current, graded(1.0), "accepted", [worker_turn()])  # repeated: it changes nothing
     with database.transaction() as conn:
         assert query(conn, "select reward, attempt from episode where state = 'scored'") == [(0.25, 2)]
         assert query(conn, "select number, outcome from attempt order by number") == [(1, "lost"), (2, "done")]
@@ -143,7 +144,7 @@ def test_only_the_last_settle_notifies(database: Database) -> None:
                 if place == 1:
                     episodes.record_failure(conn, claim, "E", "", retry=False)
                 else:
-                    episodes.record_score(conn, claim, 1.0, "accepted", [])
+                    episodes.record_score(conn, claim, graded(1.0), "accepted", [])
             heard.append(listener.wait(5 if place == 2 else 0.05))
     assert heard == [False, False, True]
     with database.transaction() as conn:
@@ -153,13 +154,13 @@ def test_only_the_last_settle_notifies(database: Database) -> None:
 def test_a_reward_outside_its_range_is_refused(database: Database) -> None:
     made = scene(database)
     with database.statement() as conn, pytest.raises(ValueError, match=r"\[0, 1\]"):
-        episodes.record_score(conn, made.claim(), 1.01, "accepted", [])
+        episodes.record_score(conn, made.claim(), graded(1.01), "accepted", [])
 
 
 def test_a_megabyte_of_output_is_kept(database: Database) -> None:
     made = scene(database)
     with database.statement() as conn:
-        episodes.record_score(conn, made.claim(), 0.0, "turn_limit", [worker_turn(1, "x\x00" * 500_000)])
+        episodes.record_score(conn, made.claim(), graded(0.0), "turn_limit", [worker_turn(1, "x\x00" * 500_000)])
     with database.transaction() as conn:
         (row,) = query(conn, "select output from turn")
     assert row[0] == escape("x\x00" * 500_000)

@@ -12,6 +12,7 @@ from services.core.errors import IllegalTransition, LeadershipLost, SpecError
 from services.core.ids import CandidateId, EpisodeId
 from services.core.problem import Split
 from services.core.protocol.roles import Role
+from services.core.scoring.grade import graded
 from services.core.states import (
     CandidateKind,
     CoordinatorOrigin,
@@ -33,7 +34,7 @@ def settle_all(made: Scene, failed: int = 0) -> None:
             if place < failed:
                 episodes.record_failure(conn, claim, "E", "", retry=False)
             else:
-                episodes.record_score(conn, claim, place / 4, "accepted", [worker_turn()])
+                episodes.record_score(conn, claim, graded(place / 4), "accepted", [worker_turn()])
 
 
 def close(made: Scene, epoch: int | None = None) -> None:
@@ -139,7 +140,9 @@ def test_an_evaluation_is_read_back_for_the_report(database: Database) -> None:
         for episode_id in ids:
             claim = episodes.claim(conn, EpisodeId(episode_id), "w", 60)
             assert claim is not None
-            episodes.record_score(conn, claim, float(claim.candidate_kind is CandidateKind.MEAN), "accepted", [])
+            episodes.record_score(
+                conn, claim, graded(float(claim.candidate_kind is CandidateKind.MEAN)), "accepted", []
+            )
         generations.close(conn, generation, epoch=made.epoch, fitness=None, summary={})
         rows = overview.evaluation(conn, made.campaign)
         assert [(row.candidate_kind, row.problem_key, row.reward) for row in rows] == [

@@ -9,6 +9,7 @@ from services.core.errors import AttemptInterrupted, BudgetExhausted
 from services.core.ids import CallId
 from services.core.ledger.usage import Usage
 from services.core.protocol.roles import Role
+from services.core.scoring.grade import graded
 from services.core.states import AttemptOutcome
 from services.storage import campaign_states, campaigns, episodes, ledger
 from services.storage.engine import Connection, Database
@@ -165,7 +166,7 @@ def test_repeated_work_stands_apart_in_the_totals(database: Database) -> None:
         with database.statement() as conn:
             ledger.settle_call(conn, reserve(conn, claim), Settlement(Usage(7, 3), CENT, 0.1, "stop"))
             if done:
-                episodes.record_score(conn, claim, 1.0, "accepted", [worker_turn()])
+                episodes.record_score(conn, claim, graded(1.0), "accepted", [worker_turn()])
             else:
                 episodes.give_back(conn, claim)
     with database.transaction() as conn:

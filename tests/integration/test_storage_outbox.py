@@ -8,6 +8,7 @@ import pytest
 from services.core.errors import SpecError
 from services.core.events import EventType
 from services.core.ids import CampaignId
+from services.core.scoring.grade import graded
 from services.storage import campaign_states, campaigns, episodes, events, outbox, turns
 from services.storage.engine import Database
 from services.storage.outbox import Waiting
@@ -35,7 +36,7 @@ def put_back(database: Database, rows: list[Publishable]) -> int:
 def score(made: Scene, place: int) -> None:
     claim = made.claim(place)
     with made.database.statement() as conn:
-        episodes.record_score(conn, claim, 1.0, "accepted", [])
+        episodes.record_score(conn, claim, graded(1.0), "accepted", [])
 
 
 def test_what_waits_is_counted_by_state(database: Database) -> None:

@@ -16,6 +16,7 @@ from services.core.errors import DatabaseUnavailable, LeaseLost, RateLimited
 from services.core.ids import EpisodeId
 from services.core.protocol.ports import Message, Reply
 from services.core.protocol.roles import Role
+from services.core.scoring.grade import graded
 from services.storage import batch, campaign_states
 from services.storage.engine import Connection, Database
 from services.storage.operations import Claim, Operation, Result, Score
@@ -242,7 +243,9 @@ def test_an_operation_that_the_database_refuses_fails_alone(bench: Opener) -> No
         writer = at.runtime.writer
         mine = [writer.do(Claim(number, f"w#{number}", "w", 60.0)) for number in at.episodes[:4]]
         rewards = (1.0, 0.0, float("nan"), 1.0)
-        scores = [Score(claim, reward, "turn_limit", ()) for claim, reward in zip(mine, rewards, strict=True) if claim]
+        scores = [
+            Score(claim, graded(reward), "turn_limit", ()) for claim, reward in zip(mine, rewards, strict=True) if claim
+        ]
         pending = [writer.post(scores[0])]
         assert entered.wait(30)
         pending += [writer.post(score) for score in scores[1:]]

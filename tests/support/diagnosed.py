@@ -19,6 +19,7 @@ from services.core.policy.policies import HeadPolicy
 from services.core.problem import Problem, ScorerKind, Split
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
+from services.core.scoring.grade import graded
 from services.core.states import GenerationKind
 from services.storage import campaign_states, campaigns, episodes, generations, leadership, problems
 from services.storage.engine import Database
@@ -112,7 +113,7 @@ def _generation(
         with database.transaction() as conn:
             claim = episodes.claim(conn, EpisodeId(row.id), f"w#{row.id}", 60.0)
             assert claim is not None
-            episodes.record_score(conn, claim, reward, "turn_limit", [item])
+            episodes.record_score(conn, claim, graded(reward), "turn_limit", [item])
     with database.transaction() as conn:
         generations.close(conn, opened, epoch=epoch, fitness=rewards.mean(axis=1), scores=[], summary={})
     search.tell(rewards.mean(axis=1))

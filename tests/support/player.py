@@ -10,6 +10,7 @@ import numpy as np
 
 from services.core.errors import LeaseLost
 from services.core.ids import EpisodeId
+from services.core.scoring.grade import graded
 from services.core.seeds import derive
 from services.core.states import CandidateKind
 from services.storage import episodes
@@ -86,7 +87,7 @@ class Player:
                 return
             reward = reward_of(self.database, claim)
             with self.database.statement() as conn:
-                episodes.record_score(conn, claim, reward, "turn_limit", ())
+                episodes.record_score(conn, claim, graded(reward), "turn_limit", ())
             self.played += 1
         except LeaseLost:
             return

@@ -13,6 +13,7 @@ from services.core.ledger.usage import Usage
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item
 from services.core.protocol.verdict import Verdict
+from services.core.scoring.grade import graded
 from services.storage import campaign_states, episodes, events, leadership, leases, ledger
 from services.storage.engine import Database
 from services.storage.records import ClaimedEpisode, Fork, Settlement
@@ -82,7 +83,7 @@ class Stage:
         self.call(claim)
         reward = float((claim.candidate_index + claim.replicate + claim.generation_number) % 2)
         with self.database.statement() as conn:
-            episodes.record_score(conn, claim, reward, "turn_limit", [worker_turn()])
+            episodes.record_score(conn, claim, graded(reward), "turn_limit", [worker_turn()])
 
     def score_after_nothing_to_check(self, episode_id: EpisodeId) -> None:
         """The first turn is a Verifier's, for which no model is asked."""
@@ -90,7 +91,7 @@ class Stage:
         self.call(claim, turn=2)
         silent = Item(1, 1, Role.VERIFIER, RoleSource.POLICY, "", "nothing to check", None, Verdict.REVISE)
         with self.database.statement() as conn:
-            episodes.record_score(conn, claim, 1.0, "turn_limit", [silent, worker_turn(2)])
+            episodes.record_score(conn, claim, graded(1.0), "turn_limit", [silent, worker_turn(2)])
 
     def play(self, campaign_id: CampaignId, most: int = 1000) -> None:
         """Score what is due and take the step that follows."""

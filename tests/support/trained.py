@@ -11,6 +11,7 @@ from services.core.ids import EpisodeId
 from services.core.ledger.usage import Usage
 from services.core.problem import Split
 from services.core.protocol.roles import Role
+from services.core.scoring.grade import graded
 from services.core.states import CampaignState, CandidateKind, GenerationKind, Purpose
 from services.storage import campaign_states, campaigns, episodes, generations, leadership, ledger, problems
 from services.storage.engine import Connection, Database
@@ -70,7 +71,7 @@ def close_generation(database: Database, name: str, epoch: int, numbers: list[Ep
         assert claim is not None
         call_once(database, claim)
         with database.statement() as conn:
-            episodes.record_score(conn, claim, reward, "turn_limit", [worker_turn()])
+            episodes.record_score(conn, claim, graded(reward), "turn_limit", [worker_turn()])
     with database.transaction() as conn:
         opened = generations.open_of(conn, campaigns.by_name(conn, name).id)
         assert opened is not None

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.benchmarks.jsonl import MISSING, lookup, read
-from services.benchmarks.registry import content_hash, load, require_sizes
+from services.benchmarks.registry import load, require_sizes
 from services.benchmarks.splits import by_seed
 from services.config import campaign as campaigns
 from services.core.errors import SpecError
-from services.core.problem import Problem, ScorerKind, Split
+from services.core.problem import Problem, ScorerKind, Split, content_hash
 from services.core.problem_source import FieldSplit, JsonlProblems, JsonlSet, SeededSplit
 from services.encoder.catalogue import BUNDLED, KNOWN
 

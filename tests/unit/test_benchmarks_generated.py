@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from services.benchmarks.registry import content_hash, load
+from services.benchmarks.registry import load
 from services.core.errors import SpecError
 from services.core.families import FAMILIES, solve
-from services.core.problem import Problem, Split
+from services.core.problem import Problem, Split, content_hash
 from services.core.problem_source import GeneratedFamily, GeneratedProblems
-from services.core.scoring.scorer import check_reference, score
+from services.core.scoring.scorer import Graders, check_reference, grade
 
 
 def source(*names: str, training: int = 12, validation: int = 6, heldout: int = 9, seed: int = 1) -> GeneratedProblems:
@@ -34,7 +34,7 @@ def test_every_family_gives_different_problems_with_exact_answers(name: str) -> 
     assert len(set(questions(problems))) == 66
     for one in problems[Split.HELDOUT]:
         check_reference(one)
-        assert score(one, one.answer, None) == 1.0
+        assert grade(one, one.answer, None, Graders()).reward == 1.0
         solution = solve(one.question)
         assert solution is not None
         assert (solution.family.name, one.scorer) == (name, FAMILIES[name].scorer)

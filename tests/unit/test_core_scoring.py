@@ -10,7 +10,7 @@ from services.core.errors import Unscorable
 from services.core.problem import Problem, ScorerKind
 from services.core.scoring.literal import literal_value
 from services.core.scoring.numeric import parse_number
-from services.core.scoring.scorer import agree, check_reference, score
+from services.core.scoring.scorer import Graders, agree, check_reference, grade
 
 
 def problem(scorer: ScorerKind, answer: str | None = None, scores: dict[str, float] | None = None) -> Problem:
@@ -68,7 +68,7 @@ def test_decimals_are_exact(value: object) -> None:
 
 
 def test_no_tolerance() -> None:
-    assert score(problem(ScorerKind.NUMERIC, "1/3"), "0.333333", None) == 0.0
+    assert grade(problem(ScorerKind.NUMERIC, "1/3"), "0.333333", None, Graders()).reward == 0.0
 
 
 @pytest.mark.parametrize(
@@ -139,11 +139,11 @@ def test_missing_answers_agree_with_nothing() -> None:
 
 
 def test_scores() -> None:
-    assert score(problem(ScorerKind.NUMERIC, "$1,000"), "1000.0", None) == 1.0
-    assert score(problem(ScorerKind.EXACT, "yes"), "no", None) == 0.0
-    assert score(problem(ScorerKind.LITERAL, "['a']"), '["a"]', None) == 1.0
-    assert score(problem(ScorerKind.RECORDED, scores={"m": 0.25}), "", "m") == 0.25
-    assert score(problem(ScorerKind.RECORDED, scores={"m": 0.25}), None, None) == 0.0
+    assert grade(problem(ScorerKind.NUMERIC, "$1,000"), "1000.0", None, Graders()).reward == 1.0
+    assert grade(problem(ScorerKind.EXACT, "yes"), "no", None, Graders()).reward == 0.0
+    assert grade(problem(ScorerKind.LITERAL, "['a']"), '["a"]', None, Graders()).reward == 1.0
+    assert grade(problem(ScorerKind.RECORDED, scores={"m": 0.25}), "", "m", Graders()).reward == 0.25
+    assert grade(problem(ScorerKind.RECORDED, scores={"m": 0.25}), None, None, Graders()).reward == 0.0
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_scores() -> None:
 )
 def test_a_broken_reference_is_never_a_reward(broken: Problem, answer: str | None, by: str | None) -> None:
     with pytest.raises(Unscorable, match="problem p1 cannot be scored"):
-        score(broken, answer, by)
+        grade(broken, answer, by, Graders())
 
 
 def test_references_can_be_checked_beforehand() -> None:

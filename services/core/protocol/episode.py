@@ -14,7 +14,7 @@ import numpy as np
 
 from services.core.campaign import ProtocolSpec, VerifierWithoutAnswer
 from services.core.protocol.answers import parse_thinker, parse_worker
-from services.core.protocol.ports import Decision, ModelCall, Policy
+from services.core.protocol.ports import Decision, ModelCall, Policy, Reply
 from services.core.protocol.prompts import messages_for
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
@@ -42,6 +42,7 @@ class EpisodeResult:
         answer: the latest Worker's final answer, or None.
         answered_by: pool index of the agent that gave it, or None.
         calls: LLM calls made; a turn that had nothing to verify made none.
+        truncated: whether the latest Worker's reply was cut off at its limit of tokens.
     """
 
     transcript: Transcript
@@ -49,6 +50,7 @@ class EpisodeResult:
     answer: str | None
     answered_by: int | None
     calls: int
+    truncated: bool = False
 
     @property
     def turns(self) -> int:
@@ -106,7 +108,7 @@ def run_episode(
         messages = messages_for(role, transcript, protocol)
         reply = call(turn=number, agent=decision.agent, role=role, messages=messages)
         calls += 1
-        item, named = _read_reply(number, decision, role, source, reply.text)
+        item, named = _read_reply(number, decision, role, source, reply)
         transcript = transcript.with_item(item)
         if item.verdict is Verdict.ACCEPT:
             return _finish(transcript, Termination.ACCEPTED, calls)
@@ -149,9 +151,10 @@ def _nothing_to_check(number: int, decision: Decision, source: RoleSource) -> It
 
 
 def _read_reply(
-    number: int, decision: Decision, role: Role, source: RoleSource, output: str
+    number: int, decision: Decision, role: Role, source: RoleSource, reply: Reply
 ) -> tuple[Item, Role | None]:
     """Return the item a reply becomes, and the next role if a Thinker named one."""
+    output = reply.text
     answer: str | None = None
     verdict: Verdict | None = None
     named: Role | None = None
@@ -171,6 +174,7 @@ def _read_reply(
         answer=answer,
         verdict=verdict,
         logits=decision.logits,
+        truncated=reply.finish_reason == "length",
     )
     return item, named
 
@@ -178,5 +182,6 @@ def _read_reply(
 def _finish(transcript: Transcript, termination: Termination, calls: int) -> EpisodeResult:
     work = transcript.latest_work
     if work is None or work.answer is None:
-        return EpisodeResult(transcript, Termination.NO_ANSWER, None, None, calls)
-    return EpisodeResult(transcript, termination, work.answer, work.agent, calls)
+        cut = work is not None and work.truncated
+        return EpisodeResult(transcript, Termination.NO_ANSWER, None, None, calls, cut)
+    return EpisodeResult(transcript, termination, work.answer, work.agent, calls, work.truncated)

@@ -22,6 +22,7 @@ class Item:
         answer: the Worker's final answer; None when it gave none or for the other roles.
         verdict: the Verifier's verdict; None for the other roles.
         logits: the head's output, or None.
+        truncated: whether the output was cut off at its limit of tokens.
     """
 
     number: int
@@ -33,6 +34,7 @@ class Item:
     answer: str | None = None
     verdict: Verdict | None = None
     logits: tuple[float, ...] | None = None
+    truncated: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,34 +1,55 @@
-"""Judging a final answer: a reward in [0, 1], or Unscorable when the reference is no good."""
+"""Judging a final answer: a grade, or Unscorable when the reference is no good."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import assert_never
 
 from services.core.errors import Unscorable
 from services.core.problem import Problem, ScorerKind
 from services.core.scoring.exact import normalise
+from services.core.scoring.grade import Grade, Outcome, graded
 from services.core.scoring.literal import literal_value
 from services.core.scoring.numeric import parse_number
+from services.core.scoring.ports import CodeRunner, Equivalence
 
 
-def score(problem: Problem, answer: str | None, answered_by: str | None) -> float:
-    """Return the reward of an answer, between 0 and 1.
+@dataclass(frozen=True)
+class Graders:
+    """What judges beyond plain comparisons; None where this process has no such thing."""
+
+    equivalence: Equivalence | None = None
+    programs: CodeRunner | None = None
+
+
+def grade(
+    problem: Problem, answer: str | None, answered_by: str | None, graders: Graders, *, truncated: bool = False
+) -> Grade:
+    """Judge a final answer.
 
     Args:
         problem: the question with its reference.
         answer: the final answer; None, no answer, is worth 0.
         answered_by: the campaign's name of the model that gave it; what recorded scores are looked up by.
+        graders: what judges mathematics and programs.
+        truncated: whether the reply with the answer was cut off at its limit of tokens.
 
     Raises:
         Unscorable: the reference is broken, or there is no recorded score of that model. Never a reward of 0.
+        GradingUnavailable: no verdict could be had for reasons that are not the answer's.
+        PrerequisiteMissing: ``graders`` lack what the problem needs.
     """
     check_reference(problem)
     if answer is None:
-        return 0.0
-    if problem.scorer is ScorerKind.RECORDED:
-        return _recorded(problem, answered_by)
-    return float(agree(problem.scorer, problem.answer, answer))
+        return Grade(0.0, Outcome.TRUNCATED if truncated else Outcome.NO_ANSWER)
+    match problem.scorer:
+        case ScorerKind.RECORDED:
+            return graded(_recorded(problem, answered_by))
+        case ScorerKind.MATHEMATICS | ScorerKind.CHOICE | ScorerKind.RULES | ScorerKind.PROGRAM | ScorerKind.JUDGE:
+            raise Unscorable(problem.key, f"no scorer {problem.scorer}")
+        case _:
+            return graded(float(agree(problem.scorer, problem.answer, answer)))
 
 
 def agree(scorer: ScorerKind, a: str | None, b: str | None) -> bool:
@@ -44,6 +65,8 @@ def agree(scorer: ScorerKind, a: str | None, b: str | None) -> bool:
             return literal_value(a) == literal_value(b)
         case ScorerKind.RECORDED:
             return bool(a.strip()) and normalise(a) == normalise(b)
+        case ScorerKind.MATHEMATICS | ScorerKind.CHOICE | ScorerKind.RULES | ScorerKind.PROGRAM | ScorerKind.JUDGE:
+            return normalise(a) == normalise(b)
         case _:
             assert_never(scorer)
 

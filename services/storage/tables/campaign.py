@@ -64,6 +64,7 @@ class CampaignTable(SQLModel, table=True):
     dimension: int = Field(sa_column=whole())
     versions: dict[str, Any] = Field(sa_column=json_object())
     reading: dict[str, Any] | None = Field(sa_column=json_object(nullable=True))
+    problems_sha256: str | None = Field(sa_column=words(nullable=True))
     forked_from_id: int | None = Field(sa_column=reference("campaign.id", nullable=True))
     forked_from_generation: int | None = Field(sa_column=whole(nullable=True))
     max_attempts: int = Field(sa_column=whole())
@@ -98,7 +99,8 @@ class ProblemTable(SQLModel, table=True):
         one_of("split", Split),
         one_of("scorer", ScorerKind),
         rule("scores", "(scores is not null) = (scorer = 'recorded')"),
-        rule("answer", "(answer is not null) = (scorer <> 'recorded')"),
+        rule("answer", "scorer = 'judge' or (answer is not null) = (scorer not in ('recorded', 'program'))"),
+        rule("checks", "(checks is not null) = (scorer in ('choice', 'program'))"),
         rule("position", "position >= 0"),
     )
 
@@ -112,3 +114,4 @@ class ProblemTable(SQLModel, table=True):
     scorer: str = Field(sa_column=words())
     answer: str | None = Field(sa_column=words(nullable=True))
     scores: dict[str, Any] | None = Field(sa_column=json_object(nullable=True))
+    checks: dict[str, Any] | None = Field(sa_column=json_object(nullable=True))

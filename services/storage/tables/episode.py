@@ -55,6 +55,7 @@ class EpisodeTable(SQLModel, table=True):
         rule(
             "scored", "(state = 'scored') = (scored_at is not null and termination is not null and turns is not null)"
         ),
+        rule("outcome", "outcome is null or state = 'scored'"),
         rule("failure", "(state = 'failed') = (failure_kind is not null)"),
     )
 
@@ -74,6 +75,9 @@ class EpisodeTable(SQLModel, table=True):
     lease_owner: str | None = Field(sa_column=words(nullable=True))
     lease_expires_at: datetime | None = Field(sa_column=moment(nullable=True))
     reward: float | None = Field(sa_column=real(nullable=True))
+    outcome: str | None = Field(sa_column=words(nullable=True))
+    outcome_detail: str | None = Field(sa_column=words(nullable=True))
+    decided_by: str | None = Field(sa_column=words(nullable=True))
     termination: str | None = Field(sa_column=words(nullable=True))
     failure_kind: str | None = Field(sa_column=words(nullable=True))
     failure_detail: str | None = Field(sa_column=words(nullable=True))
