@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from services.core.protocol.roles import Role, RoleSource
-from services.core.protocol.verdict import Verdict
+from services.core.protocol.verdict import Verdict, VerdictSource
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Item:
         text: O_k, what the next turns see of it: a Worker's ideas, a Thinker's plan, a Verifier's diagnosis.
         answer: the Worker's final answer; None when it gave none or for the other roles.
         verdict: the Verifier's verdict; None for the other roles.
+        verdict_source: who gave it; None for the other roles.
         logits: the head's output, or None.
         truncated: whether the output was cut off at its limit of tokens.
     """
@@ -33,6 +34,7 @@ class Item:
     text: str
     answer: str | None = None
     verdict: Verdict | None = None
+    verdict_source: VerdictSource | None = None
     logits: tuple[float, ...] | None = None
     truncated: bool = False
 
