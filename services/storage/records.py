@@ -15,7 +15,7 @@ from services.core.campaign import BudgetLimits
 from services.core.events import EventType
 from services.core.ids import CampaignId, CandidateId, EpisodeId, EventId, GenerationId
 from services.core.ledger.usage import Usage
-from services.core.protocol.roles import Role
+from services.core.protocol.roles import CallRole, Role
 from services.core.states import (
     AttemptOutcome,
     CampaignState,
@@ -223,10 +223,10 @@ class Settlement:
 
 @dataclass(frozen=True)
 class CallTotals:
-    """Calls of one model in one role, apart by how their attempt ended: only ``done`` ones led to a reward."""
+    """Calls of one model for one purpose, apart by how their attempt ended: only ``done`` ones led to a reward."""
 
     model: str
-    role: Role
+    role: CallRole
     outcome: AttemptOutcome
     calls: int
     errors: int

@@ -21,9 +21,9 @@ class Item:
         text: O_k, what the next turns see of it: a Worker's ideas, a Thinker's plan, a Verifier's diagnosis.
         answer: the Worker's final answer; None when it gave none or for the other roles.
         verdict: the Verifier's verdict; None for the other roles.
-        verdict_source: who gave it; None for the other roles.
         logits: the head's output, or None.
         truncated: whether the output was cut off at its limit of tokens.
+        verdict_source: who gave the verdict; None for the other roles.
     """
 
     number: int
@@ -34,9 +34,9 @@ class Item:
     text: str
     answer: str | None = None
     verdict: Verdict | None = None
-    verdict_source: VerdictSource | None = None
     logits: tuple[float, ...] | None = None
     truncated: bool = False
+    verdict_source: VerdictSource | None = None
 
 
 @dataclass(frozen=True)
