@@ -26,7 +26,7 @@ from services.core.ids import CampaignId
 from services.core.ledger.plan import Plan, plan_of
 from services.core.local_pool import LocalPool
 from services.core.optimiser.sep_cma_es import library_version
-from services.core.problem import Problem, Split
+from services.core.problem import Problem, ScorerKind, Split
 from services.core.scoring.scorer import check_reference
 from services.encoder import catalogue
 from services.storage import campaigns
@@ -76,6 +76,7 @@ def prepare(path: Path, settings: Settings, name: str | None = None) -> Prepared
     source = campaign_file.problem_source(file)
     problems = load_problems(source, [model.name for model in campaign.pool])
     require_sizes(campaign, problems)
+    require_judge(campaign, problems)
     for problem in (problem for split in problems.values() for problem in split):
         check_reference(problem)
     spec = document.to_json(campaign, source)
@@ -92,8 +93,25 @@ def campaign_name(name: str) -> str:
     return name
 
 
+def require_judge(campaign: Campaign, problems: Mapping[Split, list[Problem]]) -> None:
+    """Raise SpecError when answers have to be rated and no model is named for it."""
+    if campaign.scoring.judge is None:
+        for problem in (problem for split in problems.values() for problem in split):
+            if problem.scorer is ScorerKind.JUDGE:
+                names = ", ".join(model.name for model in campaign.pool)
+                wanted = f"a model of the pool that rates answers, as problem {problem.key} needs one: {names}"
+                raise SpecError("scoring.judge", None, wanted)
+
+
 def question_bytes(problems: Mapping[Split, list[Problem]]) -> list[int]:
-    return [len(problem.question.encode("utf-8", "surrogatepass")) for split in problems.values() for problem in split]
+    """Return the lengths of the questions in bytes; a judge reads the reference as well."""
+    judged = ScorerKind.JUDGE
+    texts = (
+        problem.question + (problem.answer or "" if problem.scorer is judged else "")
+        for split in problems.values()
+        for problem in split
+    )
+    return [len(text.encode("utf-8", "surrogatepass")) for text in texts]
 
 
 def local_pools(campaign: Campaign, settings: Settings) -> dict[str, LocalPool]:

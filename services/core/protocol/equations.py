@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from services.core.protocol.arithmetic import NUMBER, evaluate
 
@@ -111,7 +112,7 @@ def _claims(sentence: str) -> Iterator[tuple[Claim | None, bool]]:
         texts = _balanced(line[start:end].split("="))
         sides = [_side(text) for text in texts]
         starts, ends = _clean_start(line, start), _BEHIND.match(line, end) is not None
-        for place, (left, right) in enumerate(zip(sides, sides[1:], strict=False)):
+        for place, (left, right) in enumerate(pairwise(sides)):
             if left is None or right is None or not (left.computes or right.computes):
                 continue
             certain = (place > 0 or starts) and (place + 2 < len(sides) or ends)

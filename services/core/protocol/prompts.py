@@ -40,8 +40,8 @@ _VERIFIER = (
     "Your first word is ACCEPT or REVISE; then give the reason."
 )
 _EVIDENCE = (
-    "What stands in <evidence></evidence> was found by running or recomputing what can be, not by an agent. What failed "
-    "there failed; what passed may still be wrong.\n"
+    "What stands in <evidence></evidence> was found by running or recomputing, not by an agent. What failed there "
+    "failed; what passed may still be wrong.\n"
 )
 _ROUTER = (
     "You dispatch work among {agents} agents. Read the question and the thoughts so far, and decide which agent acts "
@@ -66,7 +66,7 @@ def messages_for(
 ) -> list[Message]:
     """Return the system and the user message for an agent that acts in ``role`` after ``transcript``.
 
-    ``evidence`` on the answer under review is for a Verifier; without it the messages are those of the paper's protocol.
+    ``evidence`` on the answer under review is for a Verifier; without it nobody reads anything but agents' words.
     """
     parts = [f"<question>\n{quote(transcript.query)}\n</question>"]
     parts.extend(_note(item) for item in agent_items(role, transcript, protocol.notes))

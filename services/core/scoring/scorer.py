@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import assert_never
 
-from services.core.errors import Unscorable
+from services.core.errors import PrerequisiteMissing, Unscorable
 from services.core.problem import Problem, ScorerKind
 from services.core.scoring.exact import normalise
 from services.core.scoring.grade import Grade, Outcome, graded
+from services.core.scoring.judge import Judge, rate
 from services.core.scoring.literal import literal_value
 from services.core.scoring.numeric import parse_number
 from services.core.scoring.ports import CodeRunner, Equivalence
@@ -21,6 +22,7 @@ class Graders:
 
     equivalence: Equivalence | None = None
     programs: CodeRunner | None = None
+    judge: Judge | None = None
 
 
 def grade(
@@ -32,7 +34,7 @@ def grade(
         problem: the question with its reference.
         answer: the final answer; None, no answer, is worth 0.
         answered_by: the campaign's name of the model that gave it; what recorded scores are looked up by.
-        graders: what judges mathematics and programs.
+        graders: what judges mathematics, programs and free texts.
         truncated: whether the reply with the answer was cut off at its limit of tokens.
 
     Raises:
@@ -46,7 +48,11 @@ def grade(
     match problem.scorer:
         case ScorerKind.RECORDED:
             return graded(_recorded(problem, answered_by))
-        case ScorerKind.MATHEMATICS | ScorerKind.CHOICE | ScorerKind.RULES | ScorerKind.PROGRAM | ScorerKind.JUDGE:
+        case ScorerKind.JUDGE:
+            if graders.judge is None:
+                raise PrerequisiteMissing(f"problem {problem.key} needs a judge", "name one in `scoring.judge`")
+            return rate(problem, answer, graders.judge)
+        case ScorerKind.MATHEMATICS | ScorerKind.CHOICE | ScorerKind.RULES | ScorerKind.PROGRAM:
             raise Unscorable(problem.key, f"no scorer {problem.scorer}")
         case _:
             return graded(float(agree(problem.scorer, problem.answer, answer)))
@@ -77,6 +83,8 @@ def check_reference(problem: Problem) -> None:
         if not problem.scores:
             raise Unscorable(problem.key, "it has no recorded scores")
         return
+    if problem.scorer is ScorerKind.JUDGE and problem.answer is None:
+        return  # a judge may do without
     if problem.answer is None or not problem.answer.strip():
         raise Unscorable(problem.key, "its reference answer is empty")
     if problem.scorer is ScorerKind.NUMERIC and parse_number(problem.answer) is None:
