@@ -21,8 +21,8 @@ _CLOSE = 1e-9  # of a float: sums in another order, never another method
 def run_cases(tests: ProgramTests, program: str, cases: Sequence[Case], runner: CodeRunner) -> Failure | None:
     """Call the program's function on cases until one fails; return why, or None when all pass.
 
-    All cases go to one run, which may use what a single case may use. When that ends it early, the cases it answered did
-    fit, and the rest goes to a fresh run; a run that answers nothing has failed. So a limit for each case is kept by
+    All cases go to one run, which may use what a single case may use. When that ends it early, the cases it answered
+    did fit, and the rest goes to a fresh run; a run that answers nothing has failed. So a limit for each case is kept by
     whoever runs programs, not by a timer within reach of the program.
     """
     done = 0

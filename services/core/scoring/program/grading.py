@@ -11,7 +11,7 @@ from services.core.errors import Unscorable
 from services.core.problem import Case, Problem, ProgramForm, ProgramTests
 from services.core.scoring.grade import Grade, Outcome
 from services.core.scoring.ports import CodeRunner
-from services.core.scoring.program import assertions, function, stdin, test_cases
+from services.core.scoring.program import assertions, function, stdin, unit_tests
 from services.core.scoring.program.extraction import find_program
 from services.core.scoring.program.syntax import NotPython, read_python
 from services.core.scoring.program.verdicts import Failure, cut
@@ -84,7 +84,7 @@ def _first_failure(key: str, tests: ProgramTests, program: str, runner: CodeRunn
         case ProgramForm.ASSERTIONS:
             return assertions.run_tests(key, tests, program, runner)
         case ProgramForm.UNITTEST:
-            return test_cases.run_tests(key, tests, program, runner)
+            return unit_tests.run_tests(key, tests, program, runner)
         case _:
             assert_never(tests.form)
 
@@ -107,5 +107,5 @@ def _why_unfit_source(tests: ProgramTests) -> str:
     except NotPython as error:
         return f"its tests are no Python: {error}"
     if tests.form is ProgramForm.UNITTEST:
-        return "" if test_cases.test_names(tree) else "its source holds no test"
+        return "" if unit_tests.test_names(tree) else "its source holds no test"
     return "" if any(isinstance(node, ast.Assert) for node in ast.walk(tree)) else "its source asserts nothing"

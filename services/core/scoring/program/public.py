@@ -37,8 +37,8 @@ class PublicCheck:
 def check_public(problem: Problem, answer: str, runner: CodeRunner) -> PublicCheck | None:
     """Run the program of an answer on the public cases alone; None when the problem has none that can be run.
 
-    Hidden cases and the source of tests are never touched. Public cases of any form but ``stdin`` are calls of the entry
-    point with JSON arguments.
+    Hidden cases and the source of tests are never touched. Public cases of any form but ``stdin`` are calls of the
+    entry point with JSON arguments.
 
     Raises:
         GradingUnavailable: no verdict could be had for reasons that are not the program's.

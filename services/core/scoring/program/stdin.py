@@ -32,7 +32,7 @@ def run_cases(tests: ProgramTests, program: str, cases: Sequence[Case], runner: 
 def same_output(wanted: str, got: str) -> bool:
     """Tell whether two outputs are the same as LiveCodeBench has it.
 
-    Blanks around the whole and around each line do not count. Lines that differ must hold the same exact decimal numbers.
+    Blanks around the whole and around each line do not count. Lines that differ must hold the same decimal numbers.
     """
     left, right = (text.strip().split("\n") for text in (wanted, got))
     return len(left) == len(right) and all(map(_same_line, left, right))

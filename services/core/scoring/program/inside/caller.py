@@ -1,7 +1,7 @@
 """Calls a function of the program with each case's arguments and writes one line for each answer.
 
-Standard input holds one JSON object: prelude, program, entry_point, cases (JSON arrays as texts). The answers go to what
-was standard output; what the program prints goes to standard error.
+Standard input holds one JSON object: prelude, program, entry_point, cases (JSON arrays as texts). The answers go to
+what was standard output; what the program prints goes to standard error.
 """
 
 from __future__ import annotations

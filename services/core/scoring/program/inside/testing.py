@@ -1,8 +1,8 @@
 """Runs a ``unittest.TestCase`` in the program's own module, because such tests patch what the program uses.
 
 Standard input holds one JSON object: nonce, prelude, program, source, expected (names of the tests, ``Class.test``).
-The verdict is one JSON line with the nonce on what was standard output. A program in the same process could forge it with
-effort; what can be had is that it must mean to: no verdict, a test that did not run, or a changed ``unittest`` fail.
+The verdict is one JSON line with the nonce on what was standard output. A program in the same process could forge
+it with effort; what can be had is that it must mean to: no verdict, a test that did not run, or a changed ``unittest`` fail.
 """
 
 from __future__ import annotations
