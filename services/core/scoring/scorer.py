@@ -14,6 +14,7 @@ from services.core.scoring.judge import Judge, rate
 from services.core.scoring.literal import literal_value
 from services.core.scoring.numeric import parse_number
 from services.core.scoring.ports import CodeRunner, Equivalence
+from services.core.scoring.program.grading import check_tests, grade_program
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,9 @@ def grade(
             if graders.judge is None:
                 raise PrerequisiteMissing(f"problem {problem.key} needs a judge", "name one in `scoring.judge`")
             return rate(problem, answer, graders.judge)
-        case ScorerKind.MATHEMATICS | ScorerKind.CHOICE | ScorerKind.RULES | ScorerKind.PROGRAM:
+        case ScorerKind.PROGRAM:
+            return grade_program(problem, answer, _runner(graders), truncated=truncated)
+        case ScorerKind.MATHEMATICS | ScorerKind.CHOICE | ScorerKind.RULES:
             raise Unscorable(problem.key, f"no scorer {problem.scorer}")
         case _:
             return graded(float(agree(problem.scorer, problem.answer, answer)))
@@ -83,12 +86,21 @@ def check_reference(problem: Problem) -> None:
         if not problem.scores:
             raise Unscorable(problem.key, "it has no recorded scores")
         return
+    if problem.scorer is ScorerKind.PROGRAM:
+        check_tests(problem)
+        return
     if problem.scorer is ScorerKind.JUDGE and problem.answer is None:
         return  # a judge may do without
     if problem.answer is None or not problem.answer.strip():
         raise Unscorable(problem.key, "its reference answer is empty")
     if problem.scorer is ScorerKind.NUMERIC and parse_number(problem.answer) is None:
         raise Unscorable(problem.key, f"its reference answer {problem.answer!r} is not a number")
+
+
+def _runner(graders: Graders) -> CodeRunner:
+    if graders.programs is None:
+        raise PrerequisiteMissing("nothing here may run programs", "see what `manage.py sandbox check` finds")
+    return graders.programs
 
 
 def _same_number(a: str, b: str) -> bool:

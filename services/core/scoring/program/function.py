@@ -1,0 +1,113 @@
+"""Programs with a function to call: its answers come back as plain values and are compared here."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from services.core.problem import Case, ProgramTests
+from services.core.scoring.grade import Outcome
+from services.core.scoring.ports import CodeRunner, Ending, Execution, Job
+from services.core.scoring.program.bundle import began, bundle
+from services.core.scoring.program.inside.plain_values import NotPlain, decode
+from services.core.scoring.program.jobs import limits
+from services.core.scoring.program.verdicts import Failure, cut, gone, loading, named, raised
+
+_CLOSE = 1e-9  # of a float: sums in another order, never another method
+
+
+def run_cases(tests: ProgramTests, program: str, cases: Sequence[Case], runner: CodeRunner) -> Failure | None:
+    """Call the program's function on cases until one fails; return why, or None when all pass.
+
+    All cases go to one run, which may use what a single case may use. When that ends it early, the cases it answered
+    did fit, and the rest goes to a fresh run; a run that answers nothing has failed. So a limit for each case is kept by
+    whoever runs programs, not by a timer within reach of the program.
+    """
+    done = 0
+    while done < len(cases):
+        execution = began(runner.run(_job(tests, program, cases[done:])))
+        replies = _replies(execution)[: len(cases) - done]
+        for reply in replies:
+            failure = _judge(reply, cases[done], done + 1)
+            if failure is not None:
+                return failure
+            done += 1
+        stopped = execution.ending in (Ending.EXITED, Ending.KILLED) or not replies
+        if done < len(cases) and stopped:
+            return gone(execution, done + 1)
+    return None
+
+
+def same_value(wanted: Any, got: Any) -> bool:
+    """Tell whether a plain value is the JSON value wanted; tuples count as lists, and floats need 9 digits."""
+    if isinstance(got, list | tuple) and isinstance(wanted, list):
+        return len(wanted) == len(got) and all(map(same_value, wanted, got))
+    if isinstance(got, dict) and isinstance(wanted, dict):
+        return wanted.keys() == got.keys() and all(same_value(wanted[key], got[key]) for key in wanted)
+    if isinstance(wanted, float) and isinstance(got, float):
+        return wanted == got or math.isclose(wanted, got, rel_tol=_CLOSE, abs_tol=1e-12)
+    return bool(wanted == got)
+
+
+def _job(tests: ProgramTests, program: str, cases: Sequence[Case]) -> Job:
+    order = {
+        "prelude": tests.prelude,
+        "program": program,
+        "entry_point": tests.entry_point,
+        "cases": [case.given for case in cases],
+    }
+    return Job(bundle("plain_values", "loading", "caller"), json.dumps(order).encode(), limits(tests))
+
+
+def _replies(execution: Execution) -> list[dict[str, Any] | None]:
+    """Return the replies in order, up to the first that is none: anything can stand there."""
+    found: list[dict[str, Any] | None] = []
+    for line in execution.stdout.split(b"\n")[:-1]:
+        reply = _reply(line, len(found))
+        found.append(reply)
+        if reply is None or "load" in reply or "missing" in reply:
+            break
+    return found
+
+
+def _reply(line: bytes, number: int) -> dict[str, Any] | None:
+    try:
+        reply = json.loads(line)
+    except (ValueError, RecursionError, MemoryError):
+        return None
+    if not isinstance(reply, dict):
+        return None
+    return reply if reply.get("case") == number or "load" in reply or "missing" in reply else None
+
+
+def _judge(reply: dict[str, Any] | None, case: Case, number: int) -> Failure | None:
+    if reply is None:
+        return Failure(Outcome.WRONG, "what came back is no answer", number)
+    if "missing" in reply:
+        return Failure(Outcome.WRONG, "the program does not define the function asked for")
+    if "load" in reply:
+        return loading(reply["load"])
+    if "raised" in reply:
+        return raised(*named(reply["raised"]), number)
+    return _compare(reply, case, number)
+
+
+def _compare(reply: dict[str, Any], case: Case, number: int) -> Failure | None:
+    if "value" not in reply:
+        return Failure(Outcome.WRONG, cut(f"it returned no plain value: {reply.get('unfit')}"), number)
+    try:
+        got = decode(reply["value"])
+    except (NotPlain, ValueError, TypeError, KeyError, ArithmeticError, AttributeError, RecursionError, MemoryError):
+        return Failure(Outcome.WRONG, "what came back is no answer", number)
+    if same_value(json.loads(case.wanted), got):
+        return None
+    return Failure(Outcome.WRONG, "it returned another value", number, cut(_shown(got)))
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # an integer of thousands of digits
+        return f"a value of type {type(value).__name__}"
