@@ -37,9 +37,7 @@ WANTED_VERSION = (0, 8)
 START_SECONDS = 30.0  # on a machine with nothing else to do it takes 5 ms
 PROGRAM = "/program/main.py"
 FILTER, STATUS, GO, SOURCE = range(FIRST_OWN, FIRST_OWN + 4)
-CURE = (
-    "install bubblewrap 0.8 or newer (`apt install bubblewrap`, or `pip install -c constraints.txt -e '.[sandbox]'`)"
-)
+CURE = "install bubblewrap 0.8 or newer (`apt install bubblewrap`, or `pip install -c constraints.txt -e '.[sandbox]'`)"
 
 
 @dataclass(frozen=True)
@@ -111,9 +109,7 @@ class Bubblewrap:
         return f"bubblewrap {self._tool.version}" + ("" if self._processes_visible else " without /proc")
 
     def _compose(self) -> list[str]:
-        shown = [
-            part for path in self._interpreter.shown for part in ("--ro-bind", self._places.get(path, path), path)
-        ]
+        shown = [part for path in self._interpreter.shown for part in ("--ro-bind", self._places.get(path, path), path)]
         return [
             *(self._tool.path, "--unshare-user", "--unshare-all", "--die-with-parent", "--new-session"),
             *("--clearenv", "--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--hostname", "sandbox"),
@@ -188,4 +184,3 @@ def first_process(status: int) -> int:
             raise ValueError("it ended at once" if ready else f"not within {START_SECONDS:g} s")
         text += part
     return int(json.loads(text.split(b"\n")[0])["child-pid"])
-

@@ -1,10 +1,9 @@
-"""The ``CodeRunner`` that a process uses: it starts the runner process, starts it again when it is lost, and asks it."""
+"""The ``CodeRunner`` that a process uses: it starts the runner process, again when it is lost, and asks it."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import socket
 import subprocess
 import sys

@@ -1,7 +1,7 @@
 """Confines its own process by Landlock, a filter of system calls and resource limits, and becomes the program.
 
-Run as a script by the interpreter that will run the program, so it uses the standard library alone and reads its orders,
-one JSON document, from its first argument.
+Run as a script by the interpreter that will run the program, so it uses the standard library alone and reads its
+orders, one JSON document, from its first argument.
 """
 
 from __future__ import annotations

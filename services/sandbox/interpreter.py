@@ -13,6 +13,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from services.core.errors import PrerequisiteMissing
 
@@ -100,7 +101,8 @@ def of_environment(python: Path) -> Interpreter:
 def bare(executable: str) -> Interpreter:
     """Return the interpreter in a file, with its standard library."""
     found = ask(executable, PROBE, "-I", "-S")
-    shown, links = {executable}, {}
+    shown: set[str] = {executable}
+    links: dict[str, str] = {}
     for path in [*found["libraries"], program_loader(executable)]:
         more, linked = library(path)
         shown |= more
@@ -120,15 +122,15 @@ def bare(executable: str) -> Interpreter:
     )
 
 
-def ask(executable: str, question: str, *flags: str) -> dict[str, list[str]] | dict[str, str]:
+def ask(executable: str, question: str, *flags: str) -> dict[str, Any]:
     try:
         answer = subprocess.run(
             [executable, *flags, "-c", question], capture_output=True, check=True, timeout=PROBE_SECONDS, env={}
         )
-        found = json.loads(answer.stdout)
+        found: dict[str, Any] = json.loads(answer.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise PrerequisiteMissing(f"the interpreter {executable} cannot be used in a sandbox: {error}", CURE) from error
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def library(path: str) -> tuple[set[str], dict[str, str]]:

@@ -24,7 +24,6 @@ from services.core.scoring.ports import Job
 from services.sandbox import confine, seccomp
 from services.sandbox.backend import ENVIRONMENT, FIRST_OWN, Child, StartFailed, resource_limits, seconds_left, spawn
 from services.sandbox.interpreter import Interpreter, inside
-from services.sandbox.staging import reachable
 
 STATUS = FIRST_OWN
 START_SECONDS = 30.0
@@ -44,8 +43,6 @@ class Landlock:
         if self._abi < confine.WANTED_ABI:
             found = f"Landlock of version {self._abi}" if self._abi else "no Landlock"
             raise PrerequisiteMissing(f"the kernel has {found}; version {confine.WANTED_ABI} is needed", CURE)
-        if (out_of_reach := [path for path in interpreter.shown if not reachable(path)]) and os.geteuid() == 0:
-            raise PrerequisiteMissing(f"{out_of_reach[0]} can be read by root alone", CURE)
         self._interpreter = interpreter
         self._readable, self._listed = visible(interpreter)
         self._filter = seccomp.assemble(namespaces=False).hex()
@@ -82,7 +79,9 @@ class Landlock:
             os.close(status)
 
     def _command(self, folder: Path, job: Job) -> list[str]:
-        limits = {which: value for which, value in resource_limits(job.limits).items() if which != resource.RLIMIT_NPROC}
+        limits = {
+            which: value for which, value in resource_limits(job.limits).items() if which != resource.RLIMIT_NPROC
+        }
         limits[resource.RLIMIT_FSIZE] = 0
         orders = {
             "parent": os.getpid(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pwd
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,17 +50,17 @@ def prepare(orders: dict[str, Any]) -> Ready:
         PrerequisiteMissing: none does; tells what was tried and why each failed.
     """
     failures: list[str] = []
-    makers = list(candidates(orders, failures))  # while there are rights
+    found = list(candidates(orders, failures))  # while there are rights
+    attacks = selftest.attacks()
     give_up_rights()
-    for label, make in makers:
+    for label, interpreter, backend in found:
         try:
-            backend, interpreter = make()
-            checks = selftest.run(backend)
-        except (PrerequisiteMissing, GradingUnavailable) as error:
-            failures.append(f"{label}: {error.what if isinstance(error, PrerequisiteMissing) else error}")
+            checks = selftest.run(backend, attacks)
+        except GradingUnavailable as error:
+            failures.append(f"{label}: {error}")
             continue
         if all(check.held for check in checks):
-            proof = selftest.digest(backend, interpreter.version, checks)
+            proof = selftest.digest(backend, interpreter.version, attacks, checks)
             return Ready(backend, f"{backend.label}, python {interpreter.version}, self-test {proof}", checks)
         broken = "; ".join(f"{check.name}: {check.detail}" for check in checks if not check.held)
         failures.append(f"{label} does not hold ({broken})")
@@ -68,10 +68,10 @@ def prepare(orders: dict[str, Any]) -> Ready:
     raise PrerequisiteMissing(f"programs of models cannot be confined on this machine; tried {tried}", CURE)
 
 
-Maker = tuple[str, Callable[[], tuple[Backend, Interpreter]]]
+Candidate = tuple[str, Interpreter, Backend]
 
 
-def candidates(orders: dict[str, Any], failures: list[str]) -> Iterator[Maker]:
+def candidates(orders: dict[str, Any], failures: list[str]) -> Iterator[Candidate]:
     """Yield ways to confine programs, the better ones first; adds to ``failures`` what is out of the question."""
     python = orders["python"]
     interpreter = of_environment(Path(python)) if python else of_this_process()
@@ -86,16 +86,13 @@ def candidates(orders: dict[str, Any], failures: list[str]) -> Iterator[Maker]:
             moved = Tool(places[tool.path], tool.version, places.get(tool.libraries, ""))
             for visible in (True, False):
                 label = f"bubblewrap {tool.version}" + ("" if visible else " without /proc")
-                yield label, lambda visible=visible: (
-                    Bubblewrap(moved, interpreter, places, processes_visible=visible),
-                    interpreter,
-                )
+                yield label, interpreter, Bubblewrap(moved, interpreter, places, processes_visible=visible)
     if "landlock" in orders["backends"]:
-        for one in [interpreter] if python else [interpreter, *other_interpreters()]:
-            if os.geteuid() != 0 or all(staging.reachable(path) for path in one.shown):
-                yield "landlock", lambda one=one: (Landlock(one), one)
-                return
-        failures.append(f"landlock: {interpreter.executable} can be read by root alone")
+        try:
+            one = reachable_interpreter(interpreter, [] if python else OTHER_PYTHONS)
+            yield "landlock", one, Landlock(one)
+        except PrerequisiteMissing as error:
+            failures.append(f"landlock: {error.what}")
 
 
 def first_tool(paths: list[tuple[Path, str]]) -> Tool:
@@ -113,12 +110,17 @@ def first_tool(paths: list[tuple[Path, str]]) -> Tool:
     raise PrerequisiteMissing("; ".join(faults) or "not installed", bubblewrap.CURE)
 
 
-def other_interpreters() -> Iterator[Interpreter]:
-    for path in OTHER_PYTHONS:
-        if os.path.exists(path):
-            found = bare(os.path.realpath(path))
-            if tuple(int(part) for part in found.version.split(".")[:2]) >= OLDEST_PYTHON:
-                yield found
+def reachable_interpreter(preferred: Interpreter, others: Sequence[str]) -> Interpreter:
+    """Return an interpreter that a user without rights can read: nothing is mounted for it.
+
+    Raises:
+        PrerequisiteMissing: there is none.
+    """
+    for one in [preferred, *(bare(os.path.realpath(path)) for path in others if os.path.exists(path))]:
+        recent = tuple(int(part) for part in one.version.split(".")[:2]) >= OLDEST_PYTHON
+        if recent and (os.geteuid() != 0 or all(staging.reachable(path) for path in one.shown)):
+            return one
+    raise PrerequisiteMissing(f"{preferred.executable} can be read by root alone", staging.CURE)
 
 
 def give_up_rights() -> None:

@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 CLONE_NEWUSER, CLONE_NEWNS = 0x10000000, 0x00020000
@@ -61,7 +62,7 @@ def reading(folder: str, homes: list[str]) -> list[Attack]:
     return [
         ("readable file", lambda: read(f"{folder}/answers.txt")),
         ("/etc/shadow", lambda: read("/etc/shadow")),
-        *((home, lambda home=home: files_in(home)) for home in homes),
+        *((home, partial(files_in, home)) for home in homes),
     ]
 
 
@@ -81,7 +82,7 @@ def files_in(folder: str) -> None:
 
 def writing(folder: str) -> list[Attack]:
     places = [folder, "/", "/etc", "/usr", "/usr/bin", "/dev", os.path.dirname(os.__file__), "/program"]
-    return [(place, lambda place=place: write(place)) for place in places]
+    return [(place, partial(write, place)) for place in places]
 
 
 def write(folder: str) -> None:
@@ -123,7 +124,7 @@ def descriptors() -> list[str]:
 
 def processes() -> int:
     """Start processes until no more can be started, and return how many."""
-    started = []
+    started: list[int] = []
     end, hold = os.pipe()
     with contextlib.suppress(OSError):
         while len(started) < MOST_FORKS:
@@ -147,7 +148,7 @@ def main() -> None:
         "files of others": worked(reading(orders["folder"], orders["homes"])),
         "writing outside": worked(writing(orders["folder"])),
         "namespaces": worked(namespaces()),
-        "kernel interfaces": worked([(name, lambda name=name: refused(name, 0, 0, 0, 0, 0)) for name in CALLS]),
+        "kernel interfaces": worked([(name, partial(refused, name, 0, 0, 0, 0, 0)) for name in CALLS]),
         "environment": sorted(os.environ),
         "processes": [str(processes())],
     }

@@ -49,14 +49,19 @@ class Check:
     detail: str
 
 
-def run(backend: Backend) -> list[Check]:
+def attacks() -> str:
+    """Return the program that attacks from inside; the file it is in may be out of reach later."""
+    return inspect.getsource(probe)
+
+
+def run(backend: Backend, attacks: str) -> list[Check]:
     """Attack a backend.
 
     Raises:
         GradingUnavailable: it does not run programs at all.
     """
     with secrets() as (folder, port):
-        facts = probed(backend, folder, port)
+        facts = probed(backend, attacks, folder, port)
     return [
         *from_inside(facts),
         leftovers(backend),
@@ -65,16 +70,19 @@ def run(backend: Backend) -> list[Check]:
     ]
 
 
-def digest(backend: Backend, version: str, checks: list[Check]) -> str:
+def digest(backend: Backend, version: str, attacks: str, checks: list[Check]) -> str:
     """Return what changes when the backend, its attacks or their outcome do."""
-    outcome = [backend.label, version, inspect.getsource(probe), LEAVING, *(f"{one.name}{one.held}" for one in checks)]
+    outcome = [backend.label, version, attacks, LEAVING, *(f"{one.name}{one.held}" for one in checks)]
     return hashlib.sha256("\0".join(outcome).encode()).hexdigest()[:8]
 
 
 @contextlib.contextmanager
 def secrets() -> Iterator[tuple[Path, int]]:
     """Provide a folder with a file that every user may read, and a port where somebody listens."""
-    with tempfile.TemporaryDirectory(prefix="trinity-self-test-") as name, socket.create_server(("127.0.0.1", 0)) as ear:
+    with (
+        tempfile.TemporaryDirectory(prefix="trinity-self-test-") as name,
+        socket.create_server(("127.0.0.1", 0)) as ear,
+    ):
         folder = Path(name)
         folder.chmod(0o777)
         (folder / "answers.txt").write_text("42")
@@ -82,9 +90,9 @@ def secrets() -> Iterator[tuple[Path, int]]:
         yield folder, ear.getsockname()[1]
 
 
-def probed(backend: Backend, folder: Path, port: int) -> dict[str, list[str]]:
+def probed(backend: Backend, attacks: str, folder: Path, port: int) -> dict[str, list[str]]:
     orders = json.dumps({"folder": str(folder), "port": port, "homes": ["/root", os.path.expanduser("~")]})
-    done = execute(backend, Job(inspect.getsource(probe), orders.encode(), BRIEF))
+    done = execute(backend, Job(attacks, orders.encode(), BRIEF))
     try:
         facts: dict[str, list[str]] = json.loads(done.stdout)
     except ValueError as error:

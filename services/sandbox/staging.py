@@ -39,6 +39,7 @@ def stage(paths: list[str]) -> dict[str, str]:
     places = {path: path for path in paths}
     if not hidden or os.geteuid() != 0:
         return places
+    hidden += [path for path in paths if path not in hidden and PLACE in Path(path).resolve().parents]
     try:
         call("unshare", CLONE_NEWNS)
         mount(b"none", b"/", None, MS_REC | MS_PRIVATE)

@@ -111,7 +111,8 @@ class Supervision:
         finally:
             status, cpu_seconds = self._end()
         wall = time.monotonic() - self._began
-        if any([output.rest() for output in self._outputs]) and reason is None:
+        passed = [output.rest() for output in self._outputs]
+        if reason is None and any(passed):
             reason = Ending.OUTPUT
         self._cpu_seconds = max(self._cpu_seconds, cpu_seconds)
         ending, code = self._verdict(reason, status)

@@ -105,7 +105,7 @@ REFUSED: dict[str, tuple[int, int | None]] = {
     "sysfs": (139, None),
 }
 
-# Without namespaces further: no new processes, and nothing that acts by user alone, on files or processes of the same one.
+# Without namespaces also: new processes, and what needs only the right user, such as changing a file's permissions.
 WITHOUT_NAMESPACES: dict[str, tuple[int, int | None]] = {
     "fork": (57, None),
     "vfork": (58, None),
@@ -159,10 +159,6 @@ class Architecture:
 
 
 ARCHITECTURES = {
-    "x86_64": Architecture(
-        0xC000003E, 0, clone=56, clone3=435, ioctl=16, prctl=157, prlimit=302, socketpair=53
-    ),
-    "aarch64": Architecture(
-        0xC00000B7, 1, clone=220, clone3=435, ioctl=29, prctl=167, prlimit=261, socketpair=199
-    ),
+    "x86_64": Architecture(0xC000003E, 0, clone=56, clone3=435, ioctl=16, prctl=157, prlimit=302, socketpair=53),
+    "aarch64": Architecture(0xC00000B7, 1, clone=220, clone3=435, ioctl=29, prctl=167, prlimit=261, socketpair=199),
 }

@@ -32,7 +32,8 @@ class Usage:
 
 def of_tree(root: int) -> Usage:
     """Add up a process and everything below it."""
-    cpu, resident, waiting, seen = 0.0, 0, [root], []
+    cpu, resident, waiting = 0.0, 0, [root]
+    seen: list[int] = []
     while waiting and len(seen) < MOST_PROCESSES:
         pid = waiting.pop()
         try:
