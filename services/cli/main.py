@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import typer
 
-from services.cli import campaign, coordinator, database, diagnose, doctor, pool, process, quickstart, verifying
+from services.cli import campaign, coordinator, database, diagnose, doctor, pool, process, quickstart, sandbox, verifying
 from services.cli.extras import EXTRAS
 from services.core.errors import TrinityError
 
@@ -38,6 +38,7 @@ def make_app() -> typer.Typer:
     app.add_typer(verifying.app, name="audit")
     process.register(app)
     app.add_typer(pool.app, name="pool")
+    app.add_typer(sandbox.app, name="sandbox")
     app.add_typer(database.app, name="db")
     return app
 

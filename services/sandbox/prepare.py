@@ -1,0 +1,149 @@
+"""Inside the runner process: give up rights, and find the first way to confine programs that passes its self-test."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from services.core.errors import GradingUnavailable, PrerequisiteMissing
+from services.sandbox import bubblewrap, selftest, staging
+from services.sandbox.backend import Backend
+from services.sandbox.bubblewrap import Bubblewrap, Tool
+from services.sandbox.interpreter import Interpreter, bare, of_environment, of_this_process
+from services.sandbox.landlock import Landlock
+from services.sandbox.selftest import Check
+
+UNUSED_USERS = range(65521, 65533)  # that no distribution gives to anybody
+OTHER_PYTHONS = ("/usr/local/bin/python3", "/usr/bin/python3")
+OLDEST_PYTHON = (3, 11)
+PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
+CURE = (
+    "install bubblewrap and allow user namespaces (docs/sandbox.md tells how), or run in a container or a virtual "
+    "machine that allows them; Linux 6.12 or newer with Landlock does without"
+)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A way to confine programs that holds.
+
+    Attributes:
+        backend: the way.
+        name: it, its interpreter and its self-test, for the record.
+        checks: the self-test.
+    """
+
+    backend: Backend
+    name: str
+    checks: list[Check]
+
+
+def prepare(orders: dict[str, Any]) -> Ready:
+    """Become a user without rights and return the first backend that holds.
+
+    Raises:
+        PrerequisiteMissing: none does; tells what was tried and why each failed.
+    """
+    failures: list[str] = []
+    found = list(candidates(orders, failures))  # while there are rights
+    attacks = selftest.attacks()
+    give_up_rights()
+    for label, interpreter, backend in found:
+        try:
+            checks = selftest.run(backend, attacks)
+        except GradingUnavailable as error:
+            failures.append(f"{label}: {error}")
+            continue
+        if all(check.held for check in checks):
+            proof = selftest.digest(backend, interpreter.version, attacks, checks)
+            return Ready(backend, f"{backend.label}, python {interpreter.version}, self-test {proof}", checks)
+        broken = "; ".join(f"{check.name}: {check.detail}" for check in checks if not check.held)
+        failures.append(f"{label} does not hold ({broken})")
+    tried = " | ".join(failures) or "nothing"
+    raise PrerequisiteMissing(f"programs of models cannot be confined on this machine; tried {tried}", CURE)
+
+
+Candidate = tuple[str, Interpreter, Backend]
+
+
+def candidates(orders: dict[str, Any], failures: list[str]) -> Iterator[Candidate]:
+    """Yield ways to confine programs, the better ones first; adds to ``failures`` what is out of the question."""
+    python = orders["python"]
+    interpreter = of_environment(Path(python)) if python else of_this_process()
+    if "bubblewrap" in orders["backends"]:
+        try:
+            tool = first_tool([(Path(path), libraries) for path, libraries in orders["tools"]])
+            wanted = [*interpreter.shown, tool.path, *filter(None, [tool.libraries])]
+            places = staging.stage(wanted)
+        except PrerequisiteMissing as error:
+            failures.append(f"bubblewrap: {error.what}")
+        else:
+            moved = Tool(places[tool.path], tool.version, places.get(tool.libraries, ""))
+            for visible in (True, False):
+                label = f"bubblewrap {tool.version}" + ("" if visible else " without /proc")
+                yield label, interpreter, Bubblewrap(moved, interpreter, places, processes_visible=visible)
+    if "landlock" in orders["backends"]:
+        try:
+            one = reachable_interpreter(interpreter, [] if python else OTHER_PYTHONS)
+            yield "landlock", one, Landlock(one)
+        except PrerequisiteMissing as error:
+            failures.append(f"landlock: {error.what}")
+
+
+def first_tool(paths: list[tuple[Path, str]]) -> Tool:
+    """Return the first bubblewrap that runs.
+
+    Raises:
+        PrerequisiteMissing: there is none, or what is wrong with each.
+    """
+    faults = []
+    for path, libraries in paths:
+        try:
+            return bubblewrap.look_at(path, libraries)
+        except PrerequisiteMissing as error:
+            faults.append(error.what)
+    raise PrerequisiteMissing("; ".join(faults) or "not installed", bubblewrap.CURE)
+
+
+def reachable_interpreter(preferred: Interpreter, others: Sequence[str]) -> Interpreter:
+    """Return an interpreter that a user without rights can read: nothing is mounted for it.
+
+    Raises:
+        PrerequisiteMissing: there is none.
+    """
+    for one in [preferred, *(bare(os.path.realpath(path)) for path in others if os.path.exists(path))]:
+        recent = tuple(int(part) for part in one.version.split(".")[:2]) >= OLDEST_PYTHON
+        if recent and (os.geteuid() != 0 or all(staging.reachable(path) for path in one.shown)):
+            return one
+    raise PrerequisiteMissing(f"{preferred.executable} can be read by root alone", staging.CURE)
+
+
+def give_up_rights() -> None:
+    """Become a user that owns nothing, when root; and never gain anything again.
+
+    Raises:
+        PrerequisiteMissing: this root may not become another user.
+    """
+    library = ctypes.CDLL(None, use_errno=True)
+    if os.geteuid() == 0:
+        try:
+            user = unused_user()
+            os.setgroups([])
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+        except OSError as error:
+            raise PrerequisiteMissing(
+                f"root cannot become another user here: {error}", "run as an ordinary user"
+            ) from error
+    library.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    library.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def unused_user() -> int:
+    known = {entry.pw_uid for entry in pwd.getpwall()}
+    return next((user for user in UNUSED_USERS if user not in known), UNUSED_USERS[0])
