@@ -20,7 +20,9 @@ _KEEP_CASE = ConversionConfig(lowercase_symbols=False)  # the default takes R fo
 _DIGITS = 60
 _SAME = Rational(1, 10**45)
 # Irrational-looking values far from each other, so that no two different expressions agree on all of them by accident.
-_POINTS = tuple(Rational(n, d) for n, d in ((1237, 991), (2731, 877), (433, 1009), (3571, 613), (911, 1193), (1613, 709)))
+_POINTS = tuple(
+    Rational(n, d) for n, d in ((1237, 991), (2731, 877), (433, 1009), (3571, 613), (911, 1193), (1613, 709))
+)
 _ROUNDED_DIGITS = 3
 
 
@@ -49,9 +51,7 @@ def compare(reference: str, answer: str) -> bool | None:
 def _read(latex: str) -> Any:
     try:
         normal = normalize_latex(latex, config=_NORMAL)
-        return latex2sympy(
-            normal, convert_degrees=False, normalization_config=None, conversion_config=_KEEP_CASE
-        )
+        return latex2sympy(normal, convert_degrees=False, normalization_config=None, conversion_config=_KEEP_CASE)
     except (MemoryError, RecursionError):
         raise
     except Exception:  # noqa: BLE001 -- the parser raises whatever it stumbles over
@@ -115,7 +115,7 @@ def _assignments(names: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _number(expression: Expr, values: dict[str, Any], real_only: bool = True) -> Any:
-    """Return the value at a point; None when there is none, or it is not real though the variables and the terms are."""
+    """Return the value at a point; None when there is none, or it is not real though all that it is made of is."""
     try:
         placed = expression.xreplace({symbol: values[str(symbol)] for symbol in expression.free_symbols})
         number = placed.evalf(_DIGITS)

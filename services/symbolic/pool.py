@@ -103,24 +103,24 @@ class SymbolicPool:
             try:
                 child = child or Child(*self._limits)
                 reply = child.ask(reference, answer)
+                if reply.peak > self._limits[2] // 2:
+                    child = self._end(child)  # the next question shall not pay for this one's memory
+                return reply
             except UsedUp as error:
-                child = _gone(child)
+                child = self._end(child)
                 return Reply(None, str(error), 0)
             except (Lost, OSError) as error:
-                child = _gone(child)
+                child = self._end(child)
                 losses.append(str(error))
             except BaseException:
-                child = _gone(child)  # an interrupt between question and answer: the next question would get its answer
+                child = self._end(child)  # interrupted before the answer: the next question would get it
                 raise
-            else:
-                if reply.peak > self._limits[2] // 2:
-                    child = _gone(child)  # the next question shall not pay for this one's memory
-                return reply
             finally:
                 self._places.put(child)
         raise GradingUnavailable(f"comparing two expressions lost {_TRIES} processes in turn: {'; '.join(losses)}")
 
-
-def _gone(child: Child | None) -> None:
-    if child is not None:
-        child.end()
+    @staticmethod
+    def _end(child: Child | None) -> Child | None:
+        if child is not None:
+            child.end()
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -11,6 +12,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[2]
 _START_SECONDS = 120.0
@@ -91,10 +93,8 @@ class Child:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                try:
+                with contextlib.suppress(OSError):  # what was not written yet has no reader any more
                     pipe.close()
-                except OSError:  # what was not written yet has no reader any more
-                    pass
 
     def _wait_until_ready(self) -> None:
         if not self._ready:
@@ -104,7 +104,7 @@ class Child:
                 raise Lost(f"it ended while it started: {error}") from error
             self._ready = True
 
-    def _read(self, seconds: float) -> dict[str, object]:
+    def _read(self, seconds: float) -> dict[str, Any]:
         assert self._process.stdout is not None
         deadline = time.monotonic() + seconds
         with selectors.DefaultSelector() as selector:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+from services.core.scoring.units import number_in_sentence
+
 _LONGEST = 200_000  # of a longer text the end is read: final answers stand there
 _LONGEST_EXPRESSION = 400
 _MOST_WORDS = 6
@@ -28,7 +30,8 @@ _SAID = re.compile(
     re.IGNORECASE,
 )
 _NO_ANSWER_WORDS = re.compile(
-    r"(?:indeed |also |not |probably )?(?:correct|right|wrong|incorrect|plausible|as follows|given|reasonable|unique|clear)\b",
+    r"(?:indeed |also |not |probably )?"
+    r"(?:correct|right|wrong|incorrect|plausible|as follows|given|reasonable|unique|clear)\b",
     re.IGNORECASE,
 )
 _HOPE = re.compile(r"\.?\s*I hope (?:it|this) is correct.*", re.IGNORECASE | re.DOTALL)
@@ -40,17 +43,17 @@ _SENTENCE = re.compile(r"[.!?]\s+[A-Z]")
 
 
 def final_answer(text: str) -> str | None:
-    """Return the final expression as it was written, or None when there is no telling which it is.
+    r"""Return the final expression as it was written, or None when there is no telling which it is.
 
     The first of these that the text has:
 
     1. the content of the last ``<answer>``, read by the same rules;
-    2. the last balanced ``\\boxed{}`` or the last field ``"answer": ...`` of a JSON text, whichever stands later, and
-       an answer announced with a colon (``Final answer: ...``) that stands after both. A box in a quotation (a line that starts with
-       ``>``) counts only when there is no other. Boxes joined by nothing but "and", "or" or a comma count together;
+    2. the last balanced ``\boxed{}``, the last field ``"answer": ...`` of a JSON text, or the last answer announced
+       with a colon (``Final answer: ...``), whichever stands last. A box in a quotation (a line that starts with ``>``)
+       counts only when there is no other. Boxes joined by nothing but "and", "or" or a comma count together;
     3. "the answer is ...";
     4. the last displayed formula, else the last formula in running text;
-    5. the text itself, when it is one expression or a few words.
+    5. the text itself, when it is one expression, a few words, or a sentence with a single number.
     """
     kept = text[-_LONGEST:]
     tags = [match.group(1) for match in _TAG.finditer(kept) if match.group(1).strip()]
@@ -65,7 +68,20 @@ def final_answer(text: str) -> str | None:
     plain = kept.strip()
     if _is_expression(plain):
         return _usable(plain)
-    return _usable(_formula(kept))
+    formula = _formula(kept)
+    if formula is None and number_in_sentence(plain) is not None and not _SENTENCE.search(plain):
+        return plain
+    return _usable(formula)
+
+
+def marked_answer(text: str) -> str | None:
+    """Return the content of the last ``<answer>`` tag, else of the last box or answer field; None without any."""
+    kept = text[-_LONGEST:]
+    tags = [match.group(1) for match in _TAG.finditer(kept) if match.group(1).strip()]
+    if tags:
+        return _usable(tags[-1])
+    marks = [mark for mark in (_last_box(kept), _last_field(kept)) if mark is not None]
+    return _usable(max(marks, key=lambda mark: mark[0])[1]) if marks else None
 
 
 def _usable(found: str | None) -> str | None:

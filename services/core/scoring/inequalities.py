@@ -26,7 +26,7 @@ class Piece:
 
 
 def read_inequalities(text: str) -> tuple[Piece, ...] | None:
-    """Return the intervals of a tidied statement such as ``x<2 \\text{ or } x>3`` or ``-2 \\le x \\le 7``, or None.
+    r"""Return the intervals of a tidied statement such as ``x<2 \text{ or } x>3`` or ``-2 \le x \le 7``, or None.
 
     "And" and a comma between a lower and an upper bound mean both, unless no number is within both: then "x < 2 and
     x > 3" means either, as people write it.

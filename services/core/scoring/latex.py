@@ -31,8 +31,7 @@ _REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?<!\\)\\(?:[,;:! ]|quad(?![a-zA-Z])|qquad(?![a-zA-Z])|enspace(?![a-zA-Z])|thinspace(?![a-zA-Z]))", " "),
         (r"(?<!\\)~", " "),
         (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
-        (r"\\(?:mbox|textbf|textit|textrm|textnormal|textsf|texttt|mathrm|mathbf|mathit|mathsf|mathtt|operatorname\*?|rm|emph)"
-         r"(?=\s*\{)", r"\\text"),
+        (r"\\(?:mbox|text(?:bf|it|rm|sf|tt|normal)|math(?:rm|bf|it|sf|tt)|operatorname\*?|rm|emph)(?=\s*\{)", r"\\text"),
         (r"\\text\s*\{", r"\\text{"),
         (r"\\(?:leqslant|leqq|leq)(?![a-zA-Z])|<=|=<", r"\\le "),
         (r"\\(?:geqslant|geqq|geq)(?![a-zA-Z])|>=", r"\\ge "),
@@ -53,7 +52,7 @@ _REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\frac\s*(\d)\s*(?=\{)", r"\\frac{\1}"),
         (rf"\\frac\s*{_BRACED}\s*([0-9a-zA-Z])", r"\\frac\1{\2}"),
         (r"\\sqrt\s*([0-9a-zA-Z])", r"\\sqrt{\1}"),
-        (r"\\(?:sqrt|frac)\s+(?=[\{\[])", lambda match: match.group().strip()),
+        (r"(\\(?:sqrt|frac))\s+(?=[\{\[])", r"\1"),
         (r"(?<![\\a-zA-Z])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}"),
         (r"(?<![\\a-zA-Z])sqrt\s*(\d+)", r"\\sqrt{\1}"),
         (r"√\s*\(([^()]*)\)", r"\\sqrt{\1}"),

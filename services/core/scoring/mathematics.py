@@ -14,6 +14,7 @@ from fractions import Fraction
 from services.core.errors import PrerequisiteMissing
 from services.core.scoring.extraction import final_answer
 from services.core.scoring.grade import Grade, Outcome
+from services.core.scoring.inequalities import Piece
 from services.core.scoring.latex import balanced, depth, key, tidy
 from services.core.scoring.ports import Equivalence
 from services.core.scoring.rational import parse_exact
@@ -23,7 +24,6 @@ from services.core.scoring.shapes import (
     Intervals,
     Kind,
     Matrix,
-    Piece,
     Scalar,
     Shape,
     as_intervals,
@@ -44,7 +44,9 @@ _TOWER = re.compile(r"\^\s*\{?[^{}^]*\^\s*\{?[^{}^]*\^")
 _BASED = re.compile(r"([-+]?)\s*([0-9A-F]+)_(?:\{?(?:\\text\{)?\s*([0-9]{1,2}|[a-z]+)\s*\}?\}?)", re.IGNORECASE)
 _BASE_NAMES = {
     name: str(number)
-    for number, name in enumerate("two three four five six seven eight nine ten eleven twelve".split(), start=2)
+    for number, name in enumerate(
+        ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"], start=2
+    )
 }
 _NAME = re.compile(
     r"(?:[A-Za-z]|\\[a-z]+)(?:_(?:\w|\{[^{}]*\}))?'*(?:\([a-zA-Z0-9, ]{1,10}\))?|\\text\{[^{}]*\}|[A-Za-z ]{2,40}"
@@ -105,6 +107,12 @@ def compare(reference: str, final: str, equivalence: Equivalence | None) -> Verd
         equal = comparison.alternatives(wanted, read(given))
     by = equivalence.name if equivalence is not None and comparison.asked else "exact comparison"
     return Verdict(equal, by, "" if equal else comparison.undecided)
+
+
+def mathematics_agree(a: str, b: str) -> bool:
+    """Tell whether two answers are the same without symbolic comparison."""
+    left, right = final_answer(a), final_answer(b)
+    return left is not None and right is not None and compare(left, right, None).equal is True
 
 
 def readable(reference: str) -> bool:
@@ -308,7 +316,7 @@ def _rows(shape: Shape, other: Shape) -> list[list[str]] | None:
 
 
 def _is_label(name: str) -> bool:
-    """Tell whether the left side names the result in words, such as ``\\text{Area}``."""
+    r"""Tell whether the left side names the result in words, such as ``\text{Area}``."""
     return re.fullmatch(r"\\text\{[^{}]*\}|[A-Za-z][A-Za-z ]{2,}", name) is not None
 
 

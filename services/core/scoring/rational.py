@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 
@@ -11,9 +12,11 @@ _DEEPEST = 20
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d*)?|\.\d+)(?P<repeat>\\overline\{\d{1,20}\})?"
     r"|(?P<frac>\\frac)|(?P<times>\\times|\\cdot|\*)|(?P<over>\\div|/)|(?P<sign>[-+])|(?P<power>\^)|(?P<open>[({])"
-    r"|(?P<close>[)}])|(?P<factorial>!))"
+    r"|(?P<close>[)}])|(?P<factorial>!)|(?P<pi>\\pi(?![a-zA-Z]))|(?P<root>\\sqrt))"
 )
 _EXPONENT = re.compile(r"(?<=\d)[eE](?=[-+]?\d{1,3}(?!\d))")
+_PI = Fraction(31415926535897932384626433832795028841971693993751, 10**49)
+_ROOT_SCALE = 10**40
 _SPACED = re.compile(r"\d{1,3}(?: \d{3})+(?:\.\d+)?")
 
 
@@ -22,19 +25,28 @@ class _NoNumber(Exception):
 
 
 def parse_exact(text: str) -> Fraction | None:
-    """Return the rational number a tidied expression is, or None.
+    r"""Return the rational number a tidied expression is, or None.
 
-    Understood: decimals (also repeating ones), thousands in groups, ``\\frac`` and ``/``, mixed numbers, sums, products,
+    Understood: decimals (also repeating ones), thousands in groups, ``\frac`` and ``/``, mixed numbers, sums, products,
     powers with whole exponents, factorials, scientific notation. None for anything longer than 400 characters or larger
     than 8,192 bits: it then has to be the same text, or somebody else's question.
     """
-    if len(text) > _LONGEST or not any(character.isdigit() for character in text):
+    return _parse(text, close=False)
+
+
+def parse_close(text: str) -> Fraction | None:
+    """Return what ``parse_exact`` returns, and for closed forms with pi and square roots a rational within 1e-30."""
+    return _parse(text, close=True)
+
+
+def _parse(text: str, *, close: bool) -> Fraction | None:
+    if len(text) > _LONGEST or not (close or any(character.isdigit() for character in text)):
         return None
     plain = text.replace(" ", "") if _SPACED.fullmatch(text.lstrip("+- ")) else text
     plain = _EXPONENT.sub(r"*10^", plain)
     plain = re.sub(r"(?<=10)\^([-+]?\d+)", r"^{\1}", plain)
     try:
-        reader = _Reader(plain)
+        reader = _Reader(plain, close=close)
         value = reader.sum(0)
         return value if reader.kind is None else None
     except (_NoNumber, ZeroDivisionError):
@@ -44,7 +56,8 @@ def parse_exact(text: str) -> Fraction | None:
 class _Reader:
     """Recursive descent over the tokens of a sum; each step is bounded before it is computed."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, close: bool) -> None:
+        self._close = close
         self._tokens: list[tuple[str, str, str]] = []
         position, end = 0, len(text.rstrip())
         while position < end:
@@ -76,7 +89,7 @@ class _Reader:
         if depth > 2 * _DEEPEST:
             raise _NoNumber
         value = self._power(depth)
-        while self.kind in ("times", "over", "open", "frac"):
+        while self.kind in ("times", "over", "open", "frac", "pi", "root"):
             if self.kind in ("times", "over"):
                 over = self._take() not in ("\\times", "\\cdot", "*")
                 factor = -self._power(depth) if self.kind == "sign" and self._take() == "-" else self._power(depth)
@@ -102,7 +115,19 @@ class _Reader:
         if self.kind == "frac":
             self._take()
             return _bounded(self._group(depth) / self._group(depth))
+        if self.kind in ("pi", "root"):
+            return self._irrational(depth)
         return self._group(depth)
+
+    def _irrational(self, depth: int) -> Fraction:
+        if not self._close:
+            raise _NoNumber
+        if self._take() == "\\pi":
+            return _PI
+        inner = self._group(depth)
+        if inner < 0:
+            raise _NoNumber
+        return Fraction(math.isqrt(inner.numerator * _ROOT_SCALE**2 // inner.denominator), _ROOT_SCALE)
 
     def _number(self, depth: int) -> Fraction:
         _, digits, repeat = self._tokens[self._at]

@@ -1,4 +1,4 @@
-"""What kind of thing a mathematical answer is: a number or expression, an equation, a tuple, a set, intervals, a matrix."""
+"""What kind of thing a mathematical answer is: an expression, an equation, a tuple, a set, intervals, a matrix."""
 
 from __future__ import annotations
 
@@ -166,10 +166,7 @@ def _bracketed(text: str) -> Shape | None:
         if not (text.startswith(opening) and text.endswith(closing)) or len(text) < len(opening) + len(closing):
             continue
         inner = text[len(opening) : len(text) - len(closing)]
-        if opening == r"\langle":
-            spans = r"\rangle" not in inner
-        else:
-            spans = _spans(text)
+        spans = r"\rangle" not in inner if opening == r"\langle" else _spans(text)
         parts = [part.strip() for part in split_outside(inner, _COMMA)]
         if not spans or not all(parts):
             return None
@@ -209,6 +206,3 @@ def _spans(text: str) -> bool:
     levels = depths(text)
     start = 1 if text.startswith("\\") else 0
     return all(level > 0 for level in levels[start:])
-
-
-__all__ = ["Equation", "Group", "Intervals", "Kind", "Matrix", "Piece", "Scalar", "Shape", "as_intervals", "listed", "read"]

@@ -48,15 +48,18 @@ _NAMES: dict[str, str] = {
 _UNITS = {spelling: unit for unit, spellings in _NAMES.items() for spelling in spellings.split()}
 _BARE = {spelling for spelling in _UNITS if len(spelling) > 1 and spelling not in ("in", "mi", "min", "deg", "rad")}
 _POWERS = {"square": "2", "sq": "2", "squared": "2", "cubic": "3", "cu": "3", "cubed": "3"}
-_MEANING = frozenset(
-    "or and more less than to not times over plus minus divided by half halves third thirds million millions thousand "
-    "thousands billion hundred hundreds dozen base mod factorial least most about approximately if when for where is are "
-    "no none all infinity infinite".split()
+_POWERS_BEFORE = ("square", "sq", "cubic", "cu")
+_MEANINGS = (
+    "or and more less than to not times over plus minus divided by half halves third thirds million millions",
+    "thousand thousands billion hundred hundreds dozen base mod factorial least most about approximately if when for",
+    "where is are no none all infinity infinite",
 )
-_CHANGING = frozenset(
-    "or less more than not times over plus minus half third quarter million thousand hundred billion dozen base mod least "
-    "most about approximately if when none infinity between from square root factorial per".split()
+_MEANING = frozenset(" ".join(_MEANINGS).split())
+_CHANGES = (
+    "or less more than not times over plus minus half third quarter million thousand hundred billion dozen base mod",
+    "least most about approximately if when none infinity between from square root factorial",
 )
+_CHANGING = frozenset(" ".join(_CHANGES).split())
 _NUMBER = re.compile(r"-?[$€£]?\d[\d,]*(?:\.\d+)?(?:/\d+)?")
 _TEXT_TAIL = re.compile(r"(.*?)\s*((?:(?:\\cdot|/|per)?\s*\\text\{[^{}]*\}\s*(?:\^\s*\{?\d\}?)?\s*)+)", re.DOTALL)
 _WORD_TAIL = re.compile(r"(.*?[0-9)}!%])\s*((?:(?:/\s*)?[A-Za-z]+\.?\s*(?:\^\s*\{?[23]\}?)?[\s-]*){1,6})", re.DOTALL)
@@ -90,9 +93,16 @@ def split_unit(text: str) -> Quantity:
 
 def units_agree(reference: str, answer: str) -> bool:
     """Tell whether an answer with one unit may stand for a reference with another; a missing one may."""
-    return reference == answer or not reference or not answer or "?" in (reference, answer) or "unit" in (
-        reference.split("^")[0],
-        answer.split("^")[0],
+    return (
+        reference == answer
+        or not reference
+        or not answer
+        or "?" in (reference, answer)
+        or "unit"
+        in (
+            reference.split("^")[0],
+            answer.split("^")[0],
+        )
     )
 
 
@@ -165,7 +175,7 @@ def _unit(words: str, known: object) -> str | None:
             parts.append("/")
         elif match.group(1) or piece.lower() in _POWERS:
             power = match.group(1) or _POWERS[piece.lower()]
-            if parts and parts[-1] != "/" and "^" not in parts[-1] and not (not match.group(1) and piece.lower() in ("square", "sq", "cubic", "cu")):
+            if parts and parts[-1] != "/" and "^" not in parts[-1] and piece.lower() not in _POWERS_BEFORE:
                 parts[-1] += "^" + power
             else:
                 pending = "^" + power

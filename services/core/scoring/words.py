@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _RUN = re.compile(r"(?<![0-9A-Za-z\\_^{])[A-Za-z]{2,}(?![0-9A-Za-z_^({])")
-_FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln exp sqrt lim max min gcd lcm mod det dim ker deg "
-    "arg theta alpha beta gamma delta lambda sigma omega phi oo inf infty infinity pi".split()
+_NAMES = (
+    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln exp sqrt lim max min gcd lcm mod det dim ker",
+    "deg arg theta alpha beta gamma delta lambda sigma omega phi oo inf infty infinity pi",
 )
-_TWO_LETTERS = frozenset("no on ok if or is it us go do to up so me he we".split())
+_FUNCTIONS = frozenset(" ".join(_NAMES).split())
+_SHORT = "no on ok if or is it us go do to up so me he we"
+_TWO_LETTERS = frozenset(_SHORT.split())
 _LETTERS_OF_PRODUCTS = frozenset("abcdxyz")
 _ARTICLES = re.compile(r"^(?:an?|the)\s+(?=\w{2})")
 
 
 def words(text: str) -> str | None:
-    """Return a tidied expression that is words as the words to compare, or None when it is mathematics.
+    r"""Return a tidied expression that is words as the words to compare, or None when it is mathematics.
 
-    Words are what stands in ``\\text{}``, and runs of letters that read as a word rather than as a product of variables:
-    with a vowel, three letters at least, not in alphabetical neighbourhood as in ``abc`` and no function's name.
-    A single letter in ``\\text{}`` or in brackets in it, such as ``\\text{(C)}``, is words as well.
+    Words are what stands in ``\text{}``, even a single letter, and runs of letters that read as a word rather than as a
+    product of variables: with a vowel, three letters at least, no neighbours in the alphabet as in ``abc``, and no name
+    of a function.
     """
     if _TEXT.search(text):
         rest = _TEXT.sub(r" \1 ", text)
@@ -55,7 +58,7 @@ def _is_word(run: str) -> bool:
 
 def _neighbours(letters: str) -> bool:
     places = sorted(map(ord, letters))
-    return all(second - first == 1 for first, second in zip(places, places[1:], strict=False))
+    return all(second - first == 1 for first, second in itertools.pairwise(places))
 
 
 def _canonical(text: str) -> str:
