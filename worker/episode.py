@@ -34,7 +34,7 @@ from services.storage.engine import Connection
 from services.storage.operations import Claim, Score
 from services.storage.records import ClaimedEpisode
 from worker.calls import MeteredCalls
-from worker.grading import EpisodeJudge
+from worker.grading import EpisodeJudge, require
 from worker.leases import Lease
 from worker.runtime import Runtime
 
@@ -82,6 +82,7 @@ def attempt(runtime: Runtime, lease: Lease) -> None:
 def play_and_score(runtime: Runtime, lease: Lease) -> None:
     claim = lease.claim
     campaign = runtime.campaign(claim)
+    require(runtime.problem(claim.problem_id), runtime.graders)
     deadline = time.monotonic() + campaign.protocol.episode_timeout_seconds
     calls = MeteredCalls(runtime.writer, runtime.pool(claim), campaign, lease, deadline, runtime.retries)
     try:

@@ -6,13 +6,17 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from services.core.campaign import Campaign
-from services.core.errors import GradingUnavailable
+from services.core.errors import GradingUnavailable, PrerequisiteMissing
+from services.core.problem import Problem, ScorerKind
 from services.core.protocol.ports import Message
 from services.core.protocol.roles import CallRole
 from services.core.scoring.ports import CodeRunner, Equivalence, Execution, Job
+from services.core.scoring.scorer import Graders
 from worker.calls import MeteredCalls
 
 Tool = TypeVar("Tool")
@@ -84,6 +88,51 @@ class LazyRunner:
 
     def examine(self, examiner: Job, candidate: Job) -> tuple[Execution, Execution]:
         return self.tool.get().examine(examiner, candidate)
+
+
+def graders(closing: ExitStack, sandbox_python: Path | None = None) -> Graders:
+    """Return what judges mathematics and programs, each opened when first needed; ``closing`` closes them.
+
+    Args:
+        closing: of the process.
+        sandbox_python: the interpreter whose packages programs may import; None for the standard library alone.
+    """
+
+    def symbolic(opened: ExitStack) -> Equivalence:
+        if find_spec("math_verify") is None:
+            raise PrerequisiteMissing(
+                "math-verify, which compares mathematics, is not installed here",
+                "`pip install -c constraints.txt -e '.[worker]'`",
+            )
+        from services.symbolic.pool import SymbolicPool
+
+        return opened.enter_context(SymbolicPool())
+
+    def sandbox(opened: ExitStack) -> CodeRunner:
+        from services.sandbox.opening import open_runner
+
+        return opened.enter_context(open_runner(python=sandbox_python))
+
+    equivalence, programs = OnDemand(symbolic), OnDemand(sandbox)
+    closing.callback(equivalence.close)
+    closing.callback(programs.close)
+    return Graders(LazyEquivalence(equivalence), LazyRunner(programs))
+
+
+def require(problem: Problem, judging: Graders) -> None:
+    """Make sure, before anything is paid, that answers to a problem can be judged here.
+
+    Raises:
+        PrerequisiteMissing: this machine lacks what that takes.
+        GradingUnavailable: it could not be opened for now.
+    """
+    needed = {ScorerKind.MATHEMATICS: judging.equivalence, ScorerKind.PROGRAM: judging.programs}
+    if problem.scorer in needed:
+        tool = needed[problem.scorer]
+        if tool is None or not tool.name:
+            raise PrerequisiteMissing(
+                f"nothing here judges answers of the kind {problem.scorer}", "see `manage.py doctor`"
+            )
 
 
 @dataclass

@@ -11,7 +11,18 @@ from collections.abc import Sequence
 
 import typer
 
-from services.cli import campaign, coordinator, database, diagnose, doctor, pool, process, quickstart, sandbox, verifying
+from services.cli import (
+    campaign,
+    coordinator,
+    database,
+    diagnose,
+    doctor,
+    pool,
+    process,
+    quickstart,
+    sandbox,
+    verifying,
+)
 from services.cli.extras import EXTRAS
 from services.core.errors import TrinityError
 

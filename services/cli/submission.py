@@ -21,7 +21,7 @@ from services.config.pool_file import load as load_pool
 from services.config.pool_file import require_local_models
 from services.config.settings import LOCAL_PREFIX, Settings
 from services.core.campaign import Campaign
-from services.core.errors import SpecError
+from services.core.errors import PrerequisiteMissing, SpecError
 from services.core.ids import CampaignId
 from services.core.ledger.plan import Plan, plan_of
 from services.core.local_pool import LocalPool
@@ -101,6 +101,19 @@ def require_judge(campaign: Campaign, problems: Mapping[Split, list[Problem]]) -
                 names = ", ".join(model.name for model in campaign.pool)
                 wanted = f"a model of the pool that rates answers, as problem {problem.key} needs one: {names}"
                 raise SpecError("scoring.judge", None, wanted)
+
+
+def require_sandbox(problems: Mapping[Split, list[Problem]], settings: Settings) -> None:
+    """Raise PrerequisiteMissing when programs have to be run and nothing confines them on this machine."""
+    if not any(problem.scorer is ScorerKind.PROGRAM for split in problems.values() for problem in split):
+        return
+    from services.sandbox.opening import available
+
+    try:
+        available(python=settings.sandbox_python)
+    except PrerequisiteMissing as error:
+        elsewhere = "or `--sandbox-elsewhere`, if all workers run on machines that have one"
+        raise PrerequisiteMissing(f"the answers are programs: {error.what}", f"{error.cure}; {elsewhere}") from error
 
 
 def question_bytes(problems: Mapping[Split, list[Problem]]) -> list[int]:

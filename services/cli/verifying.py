@@ -25,7 +25,9 @@ def verifier(
     answers: Annotated[
         str, typer.Option("--answers", help="planted: references and near misses; played: what its Workers answered.")
     ] = "planted",
-    problems: Annotated[int, typer.Option("--problems", min=1, help="Problems to plant in, or answers of either kind.")] = 50,
+    problems: Annotated[
+        int, typer.Option("--problems", min=1, help="Problems to plant in, or answers of either kind.")
+    ] = 50,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Which ones are drawn.")] = 0,
     evidence: Annotated[
         list[str], typer.Option("--evidence", help="none, show or decide; give it several times to compare.")
@@ -81,7 +83,9 @@ def show(found: Mapping[str, Any]) -> None:
     answers, price = found["answers"], found["price"]
     render.show(f"Verifiers of campaign {found['campaign']}: {answers['right']} right and {answers['wrong']} wrong answers, "
                 f"{answers['source']}, seed {answers['seed']}")  # fmt: skip
-    render.show(f"  {price['calls']:,} calls, about {_usd(price['expected_usd'])}, at most {_usd(price['largest_usd'])}")
+    render.show(
+        f"  {price['calls']:,} calls, about {_usd(price['expected_usd'])}, at most {_usd(price['largest_usd'])}"
+    )
     if "verifiers" not in found:
         return
     render.show(f"  spent {_usd(found['spent_usd'])}\n")

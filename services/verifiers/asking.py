@@ -82,10 +82,14 @@ def price_of(campaign: Campaign, asked: Sequence[Question]) -> Price:
     """Return what the questions cost; the same messages to the same model are sent once."""
     calls = _calls(asked)
     most = campaign.protocol.max_output_tokens
-    largest = sum((largest_call_cost(campaign.pool[agent].price, messages, most) for agent, messages in calls), Decimal(0))
+    largest = sum(
+        (largest_call_cost(campaign.pool[agent].price, messages, most) for agent, messages in calls), Decimal(0)
+    )
     expected = Decimal(0)
     for agent, messages in calls:
-        usage = Usage(bound_usage(messages, 0).total // BYTES_PER_TOKEN, min(TYPICAL_OUTPUT_TOKENS, most), estimated=True)
+        usage = Usage(
+            bound_usage(messages, 0).total // BYTES_PER_TOKEN, min(TYPICAL_OUTPUT_TOKENS, most), estimated=True
+        )
         expected += campaign.pool[agent].price.cost(usage)
     return Price(len(calls), largest * RETRIES.tries, expected)
 

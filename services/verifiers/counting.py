@@ -30,7 +30,8 @@ def counted(some: Sequence[Answered]) -> dict[str, Any]:
     right = [each.verdict is not Verdict.ACCEPT for each in judged if each.question.planted.right]
     kinds = sorted({each.question.planted.kind for each in judged} - {RIGHT})
     wrong = {
-        kind: [each.verdict is Verdict.ACCEPT for each in judged if each.question.planted.kind == kind] for kind in kinds
+        kind: [each.verdict is Verdict.ACCEPT for each in judged if each.question.planted.kind == kind]
+        for kind in kinds
     }
     return {
         "false_accepts": rate([one for each in wrong.values() for one in each]),

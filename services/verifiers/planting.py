@@ -1,4 +1,4 @@
-"""Answers known to be right or wrong: planted beside the reference, or taken from what a campaign's Workers answered."""
+"""Answers known to be right or wrong: planted beside the reference, or those that a campaign's Workers gave."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def judge_messages(problem: Problem, answer: str) -> list[Message]:
 def parse_rating(text: str) -> int | None:
     """Return the rating of a judge's reply, or None when it has none, more than one, or one that is not 1 to 10.
 
-    Only the last line counts, and it must be ``Rating: [[7]]`` and nothing else but emphasis: ``[[8/10]]``, ``[[7.5]]``,
+    Only the last line counts, and it must be ``Rating: [[7]]`` with nothing but emphasis: ``[[8/10]]``, ``[[7.5]]``,
     ``[[11]]`` and a rating amid a sentence are none. A second rating anywhere, as when the judge repeats one out of the
     answer, makes the reply ambiguous.
     """
