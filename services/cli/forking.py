@@ -27,6 +27,7 @@ from services.storage.records import CampaignRecord, Fork
 
 EPISODES_FIELD = "budget.episodes="
 MONEY = frozenset({"usd", "input_per_million", "output_per_million"})
+MONEY |= {"cached_input_per_million", "reasoning_per_million"}
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from services.core.campaign import (
     EncoderSpec,
     EvaluationSpec,
     HeadSpec,
+    ModelLimits,
     ModelSpec,
     ProtocolSpec,
     ScoringSpec,
@@ -165,8 +166,10 @@ def _model(model: ModelSection) -> ModelSpec:
     return ModelSpec(
         name=model.name,
         litellm_model=model.model,
-        price=Price(model.price.input, model.price.output),
+        price=Price(model.price.input, model.price.output, model.price.cached_input, model.price.reasoning),
         base_url=model.base_url,
         api_key_env=model.api_key_env,
         options=dict(model.options),
+        context_window=model.context_window,
+        limits=ModelLimits(model.requests_per_minute, model.tokens_per_minute, model.max_concurrency),
     )

@@ -27,18 +27,20 @@ from services.config.sections import (
     ValidationSection,
 )
 from services.config.yaml_reader import ABSENT, Key
-from services.core.campaign import Campaign
+from services.core.campaign import Campaign, ModelSpec
 from services.core.errors import SpecError
 from services.core.problem_source import ProblemSource
 
 VERSION = 1
 
-# Fields that documents of version 1 did not always have; one without them has the defaults.
+# Fields that documents of version 1 did not always have; one without them has the defaults. Places in lists are left out.
 ADDED: frozenset[tuple[Key, ...]] = frozenset(
     {("weight",), ("max_failure_share",), ("head",), ("scoring",), ("budget", "calls")}
     | {("encoder", "norm"), ("encoder", "singular_values"), ("protocol", "agents"), ("protocol", "notes")}
     | {("protocol", "evidence")}
     | {("search", "step_size"), ("search", "entropy_bonus"), ("search", "turn_bonus")}
+    | {("pool", "context_window"), ("pool", "limits")}
+    | {("pool", "price", "cached_input_per_million"), ("pool", "price", "reasoning_per_million")}
 )
 
 
@@ -63,6 +65,7 @@ LIMITED_SECTIONS: Mapping[str, type[Section]] = {
 
 # What the file calls otherwise than the record.
 FILE_NAMES = {"litellm_model": "model", "input_per_million": "input", "output_per_million": "output"}
+FILE_NAMES |= {"cached_input_per_million": "cached_input", "reasoning_per_million": "reasoning"}
 RECORD_NAMES = {file: record for record, file in FILE_NAMES.items()}
 
 
@@ -151,7 +154,12 @@ def _limited(campaign: Campaign) -> Iterator[tuple[tuple[Key, ...], type[Section
         fields = vars(getattr(campaign, name))
         yield (name,), section, {key: value for key, value in fields.items() if key in section.model_fields}
     for index, model in enumerate(campaign.pool):
-        yield ("pool", index), ModelSection, _in_file(vars(model) | {"price": _in_file(vars(model.price))})
+        yield ("pool", index), ModelSection, _model_in_file(model)
+
+
+def _model_in_file(model: ModelSpec) -> dict[str, Any]:
+    fields = vars(model) | vars(model.limits) | {"price": _in_file(vars(model.price))}
+    return _in_file({name: value for name, value in fields.items() if name != "limits"})
 
 
 def _in_file(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,7 +171,7 @@ def _difference(given: Any, written: Any, path: tuple[Key, ...]) -> tuple[tuple[
         for key in [*given, *written]:
             if key not in written:
                 return path, key, f"one of the keys {', '.join(sorted(written))}"
-            if key not in given and (*path, key) in ADDED:
+            if key not in given and (*(part for part in path if isinstance(part, str)), key) in ADDED:
                 continue
             found = _difference(given.get(key, ABSENT), written[key], (*path, key))
             if found is not None:

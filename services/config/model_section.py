@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from services.config.fields import Money, Section
+from services.config.fields import Money, Positive, Section
 from services.config.settings import LOCAL_PREFIX
 
 # What the product decides itself for every call: who is asked, with which key, how long, how much, and how often.
@@ -59,10 +59,12 @@ def _options(value: dict[str, Any]) -> dict[str, Any]:
 
 
 class PriceSection(Section):
-    """USD per million tokens."""
+    """USD per million tokens; cached prompt tokens and reasoning cost as others do unless said otherwise."""
 
     input: Money
     output: Money
+    cached_input: Money | None = None
+    reasoning: Money | None = None
 
 
 class ModelSection(Section):
@@ -72,3 +74,7 @@ class ModelSection(Section):
     base_url: Annotated[str, AfterValidator(_base_url)] | None = None
     api_key_env: Annotated[str, AfterValidator(_variable_name)] | None = None
     options: Annotated[dict[str, Any], AfterValidator(_options)] = Field(default_factory=dict)
+    context_window: Positive | None = None
+    requests_per_minute: Positive | None = None
+    tokens_per_minute: Positive | None = None
+    max_concurrency: Positive | None = None

@@ -15,6 +15,21 @@ from services.core.protocol.roles import ROLE_ORDER, Role
 
 
 @dataclass(frozen=True)
+class ModelLimits:
+    """What may be asked of a model at most, by all workers and campaigns together; None means unlimited.
+
+    Attributes:
+        requests_per_minute: requests begun in any minute.
+        tokens_per_minute: prompt and completion tokens of the requests begun in any minute.
+        max_concurrency: requests under way at once.
+    """
+
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    max_concurrency: int | None = None
+
+
+@dataclass(frozen=True)
 class ModelSpec:
     """One pool model. Its place in the pool is its agent index (paper, Fig. 15).
 
@@ -25,6 +40,8 @@ class ModelSpec:
         api_key_env: name of the environment variable with the key, or None. Never the key itself.
         price: USD per million tokens.
         options: extra decoding options passed on, e.g. ``{"reasoning_effort": "minimal"}``.
+        context_window: tokens that prompt and reply must fit in together, or None when it is not known.
+        limits: on the rate of calls.
     """
 
     name: str
@@ -33,6 +50,8 @@ class ModelSpec:
     base_url: str | None = None
     api_key_env: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    context_window: int | None = None
+    limits: ModelLimits = ModelLimits()
 
 
 @dataclass(frozen=True)
