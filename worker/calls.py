@@ -1,4 +1,7 @@
-"""One model call of an episode: reserve its largest cost, call, settle to the real cost; retried by one policy."""
+"""One model call of an episode: reserve its largest cost, call, settle to the real cost; retried by one policy.
+
+A reply that is kept for the same question and sample is taken instead, where the campaign wants that.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,29 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from services.core.campaign import Campaign
-from services.core.errors import BudgetExhausted, CallTimedOut, PoolError
+from services.core.campaign import Campaign, Reuse
+from services.core.errors import (
+    BudgetExhausted,
+    CallTimedOut,
+    CircuitOpen,
+    PoolError,
+    RateLimited,
+    Throttled,
+    TransientPoolError,
+)
 from services.core.ids import CallId
-from services.core.ledger.budget import bound_tokens, largest_call_cost
-from services.core.protocol.ports import Message, ModelPool, Reply
+from services.core.limits.window import SLACK_SECONDS
+from services.core.protocol.ports import LabelledPool, Message, ModelPool, Reply
 from services.core.protocol.roles import CallRole, Role
 from services.pool.retry import RetryPolicy, call_with_retries
 from services.storage.operations import Reserve, Settle
-from services.storage.records import Settlement
+from services.storage.records import Answer, Settlement
+from worker import counts
+from worker.asking import Ask, Asking, is_well_formed
+from worker.counts import Counts
 from worker.leases import Lease
 from worker.writer import Pending, Writer
 
@@ -39,23 +53,30 @@ class MeteredCalls:
     lease: Lease
     deadline: float
     retries: RetryPolicy
+    counts: Counts = field(default_factory=Counts)
     _settling: Pending | None = None
+
+    def __post_init__(self) -> None:
+        self._asking = Asking(self.campaign, self.lease.claim)
 
     def __call__(self, *, turn: int, agent: int, role: Role | CallRole, messages: Sequence[Message]) -> Reply:
         """Return the reply of pool model ``agent``.
 
         Raises:
             PoolError: the last try failed; its cost is booked all the same.
+            CircuitOpen: the model is left alone; nothing was sent.
             BudgetExhausted: the call's largest cost does not fit any more; nothing was sent.
             LeaseLost: somebody else owns the attempt by now; nothing was sent.
             AttemptInterrupted: the campaign no longer runs, or the worker is stopping.
             DatabaseUnavailable: nobody could be asked for as long as the lease lasts.
         """
+        ask = self._asking.of(turn, agent, role, messages)
+        if (kept := self._recall(ask)) is not None:
+            return Reply(kept.text, kept.finish_reason, kept.usage, 0.0)
         # Jitter is not part of the result, so it needs no seed that could be replayed.
         jitter = random.Random()  # noqa: S311
-        return call_with_retries(
-            lambda number: self._try(turn, agent, role, messages, number), self.retries, self.lease.wait, jitter
-        )
+        reply = call_with_retries(lambda number: self._try(ask, number), self.retries, self.lease.wait, jitter)
+        return self._keep(ask, reply)
 
     def leave_at_least(self, seconds: float) -> None:
         """Move the deadline back, if need be, so that so much time is left from now."""
@@ -76,58 +97,86 @@ class MeteredCalls:
             settling, self._settling = self._settling, None
             settling.result()
 
-    def _try(self, turn: int, agent: int, role: Role | CallRole, messages: Sequence[Message], number: int) -> Reply:
+    def _recall(self, ask: Ask) -> Answer | None:
+        if ask.answer_key is None or self.campaign.answers.reuse is Reuse.NEVER:
+            return None
+        self.settled()
+        asked_at = time.monotonic()
+        kept = self.writer.do(ask.recall(ask.answer_key, self.lease.seconds))
+        if kept is not None:
+            self.lease.renewed_at = asked_at
+            self.counts.add(counts.HITS)
+        return kept
+
+    def _keep(self, ask: Ask, reply: Reply) -> Reply:
+        """Keep the reply and return what is kept: calls that asked the same at the same time all go on with one."""
+        if ask.answer_key is None or not is_well_formed(reply):
+            return reply
+        kept = self.writer.do(ask.keep(ask.answer_key, reply))
+        return replace(reply, text=kept.text, finish_reason=kept.finish_reason)
+
+    def _try(self, ask: Ask, number: int) -> Reply:
         protocol = self.campaign.protocol
         timeout = min(protocol.call_timeout_seconds, self.deadline - time.monotonic())
         if timeout <= 0:
             raise CallTimedOut(f"the episode's deadline of {protocol.episode_timeout_seconds:g} s has passed")
-        call = self._reserve(turn, agent, role, messages, number)
+        call = self._reserve(ask.reserve(number, protocol, self.lease.seconds))
+        self.counts.add(counts.CALLS)
         started = time.monotonic()
+        pool = self.pool.labelled(ask.label) if isinstance(self.pool, LabelledPool) else self.pool
         try:
-            reply = self.pool.complete(
-                agent,
-                messages,
+            reply = pool.complete(
+                ask.agent,
+                ask.messages,
                 max_output_tokens=protocol.max_output_tokens,
                 temperature=protocol.temperature,
                 timeout_seconds=timeout,
             )
         except PoolError as error:
             cost = None if error.billed_unknown else Decimal(0)
-            self._settle(call, Settlement(None, cost, time.monotonic() - started, error_kind=type(error).__name__))
+            settlement = Settlement(None, cost, time.monotonic() - started, error_kind=type(error).__name__)
+            self.counts.add(counts.ERRORS)
+            self._settle(ask, call, settlement, answered=_answered(error))
             raise
-        cost = self.campaign.pool[agent].price.cost(reply.usage)
-        self._settle(call, Settlement(reply.usage, cost, reply.latency_seconds, finish_reason=reply.finish_reason))
+        cost = ask.model.price.cost(reply.usage)
+        self._settle(ask, call, Settlement(reply.usage, cost, reply.latency_seconds, finish_reason=reply.finish_reason))
         return reply
 
-    def _reserve(
-        self, turn: int, agent: int, role: Role | CallRole, messages: Sequence[Message], number: int
-    ) -> CallId:
-        model, protocol = self.campaign.pool[agent], self.campaign.protocol
-        request = Reserve(
-            self.lease.claim,
-            turn=turn,
-            try_=number,
-            agent=agent,
-            model=model.name,
-            role=role,
-            tokens=bound_tokens(messages, protocol.max_output_tokens),
-            usd=largest_call_cost(model.price, messages, protocol.max_output_tokens),
-            lease_seconds=self.lease.seconds,
-        )
+    def _reserve(self, request: Reserve) -> CallId:
         while True:
             asked_at = time.monotonic()
             try:
                 call = self.writer.do(request)
-                break
+                # Whatever a limit allows has to reach the provider soon; later it is asked for anew.
+                if not request.limits.any or time.monotonic() - asked_at < SLACK_SECONDS / 2:
+                    break
+                continue
             except BudgetExhausted as error:
                 if not error.may_come_free or asked_at > self.deadline:
                     raise
-            self.settled()
-            self.lease.wait(CONTENTION_SECONDS)
+                self.settled()
+                self.lease.wait(CONTENTION_SECONDS)
+            except Throttled as error:
+                self._await_limit(error.seconds)
+            except CircuitOpen:
+                self.counts.add(counts.REFUSED)
+                raise
         self.lease.renewed_at = asked_at
         self.settled()  # the call before: asked for earlier, hence answered by now
         return call
 
-    def _settle(self, call: CallId, settlement: Settlement) -> None:
+    def _await_limit(self, seconds: float) -> None:
+        """Wait, which is no part of the episode's time and holds no money; the heartbeat keeps the lease meanwhile."""
+        self.settled()
+        self.counts.add(counts.WAITED, seconds)
+        with self.aside():
+            self.lease.wait(seconds)
+
+    def _settle(self, ask: Ask, call: CallId, settlement: Settlement, *, answered: bool = True) -> None:
         # Not waited for: the next reservation or the score, asked for right after, goes in the same batch.
-        self._settling = self.writer.post(Settle(call, self.lease.claim.campaign_id, settlement))
+        self._settling = self.writer.post(Settle(call, ask.claim.campaign_id, settlement, ask.meter, answered))
+
+
+def _answered(error: PoolError) -> bool:
+    """Tell whether the provider answered at all: a refusal, even one for haste, shows that the model is there."""
+    return isinstance(error, RateLimited) or not isinstance(error, TransientPoolError)

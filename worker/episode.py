@@ -12,6 +12,7 @@ from services.core.campaign import Campaign, ProtocolSpec
 from services.core.errors import (
     AttemptInterrupted,
     BudgetExhausted,
+    CircuitOpen,
     DatabaseUnavailable,
     LeaseLost,
     PermanentPoolError,
@@ -28,7 +29,7 @@ from services.core.protocol.evidence import Evidence, Examine, examiner
 from services.core.protocol.ports import Policy
 from services.core.protocol.transcript import Item
 from services.core.scoring.scorer import grade
-from services.core.states import CandidateKind
+from services.core.states import CandidateKind, EpisodeState
 from services.storage import campaign_states, episodes, outbox
 from services.storage.engine import Connection
 from services.storage.operations import Claim, Score
@@ -84,7 +85,9 @@ def play_and_score(runtime: Runtime, lease: Lease) -> None:
     campaign = runtime.campaign(claim)
     require(runtime.problem(claim.problem_id), runtime.graders)
     deadline = time.monotonic() + campaign.protocol.episode_timeout_seconds
-    calls = MeteredCalls(runtime.writer, runtime.pool(claim), campaign, lease, deadline, runtime.retries)
+    calls = MeteredCalls(
+        runtime.writer, runtime.pool(claim), campaign, lease, deadline, runtime.retries, runtime.counts
+    )
     try:
         result = play(runtime, lease, campaign, calls)
         answered_by = None if result.answered_by is None else campaign.pool[result.answered_by].name
@@ -143,7 +146,13 @@ def acting(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> tuple
 def failed(runtime: Runtime, claim: ClaimedEpisode, error: BaseException) -> None:
     """Record a failed attempt: never a reward. It is repeated unless repeating cannot help."""
     kind, retry = type(error).__name__, not isinstance(error, PERMANENT)
-    state = runtime.ask(lambda conn: episodes.record_failure(conn, claim, kind, str(error), retry=retry))
+    # A model that is left alone has to be waited for, so that an outage of a minute does not use up all attempts.
+    backoff = max(1.0, error.seconds) if isinstance(error, CircuitOpen) else 1.0
+
+    def step(conn: Connection) -> EpisodeState:
+        return episodes.record_failure(conn, claim, kind, str(error), retry=retry, backoff_seconds=backoff)
+
+    state = runtime.ask(step)
     runtime.log.warning("attempt failed", episode=claim.label, error=f"{kind}: {error}", now=state)
 
 

@@ -25,6 +25,7 @@ from services.storage import campaigns, episodes, problems, readings
 from services.storage.engine import Connection, Database
 from services.storage.records import ClaimedEpisode
 from services.telemetry.logs import Log
+from worker.counts import Counts
 from worker.leases import HeldLeases
 from worker.outages import through_outage
 from worker.writer import Writer
@@ -76,6 +77,7 @@ class Runtime:
         make_pool: builds the models of a campaign.
         graders: what judges answers beyond plain comparisons.
         stopping: set when the process was asked to stop: nothing more is claimed.
+        counts: what is counted for the metrics.
     """
 
     database: Database
@@ -89,6 +91,7 @@ class Runtime:
     graders: Graders = field(default_factory=Graders)
     retries: RetryPolicy = field(default_factory=RetryPolicy)
     stopping: threading.Event = field(default_factory=threading.Event)
+    counts: Counts = field(default_factory=Counts)
     _claims: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _campaigns: Recent[str, Campaign] = field(default_factory=lambda: Recent(64))
     _readers: Recent[CampaignId, StateEncoder] = field(default_factory=lambda: Recent(64))

@@ -16,8 +16,8 @@ from services.core.errors import DatabaseUnavailable
 from services.core.ids import CallId
 from services.storage import batch
 from services.storage.engine import Connection, Database
-from services.storage.operations import Claim, Operation, Reserve, Result, Score, Settle
-from services.storage.records import ClaimedEpisode
+from services.storage.operations import Claim, Keep, Operation, Recall, Reserve, Result, Score, Settle
+from services.storage.records import Answer, ClaimedEpisode
 from services.telemetry.logs import Log
 from worker.outages import FIRST_PAUSE_SECONDS, through_outage
 
@@ -109,6 +109,10 @@ class Writer:
     def do(self, operation: Settle) -> bool: ...
     @overload
     def do(self, operation: Score) -> None: ...
+    @overload
+    def do(self, operation: Recall) -> Answer | None: ...
+    @overload
+    def do(self, operation: Keep) -> Answer: ...
     def do(self, operation: Operation) -> Any:
         """Carry out an operation and return its result.
 

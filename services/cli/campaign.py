@@ -195,13 +195,25 @@ def fork(
 
 
 @app.command()
-def export(name: CampaignName, out: Folder) -> None:
-    """Write a campaign as JSON files. Specification, generations, episodes, held-out scores, coordinator."""
+def export(
+    name: CampaignName,
+    out: Annotated[Path | None, typer.Option("--out", file_okay=False, help="Folder to write; made if absent.")] = None,
+    recording: Annotated[
+        Path | None,
+        typer.Option("--recording", dir_okay=False, metavar="POOL.jsonl", help="Replies to write, as a pool."),
+    ] = None,
+) -> None:
+    """Write a campaign as JSON files. With --recording its replies too, as a pool that plays them back for free."""
     from services.cli import connections, exporting, render
+    from services.cli import recording as recordings
 
+    if out is None and recording is None:
+        raise typer.BadParameter("say what to write: --out, --recording or both")
     with connections.open_database(connections.load_settings()) as database:
-        for path in exporting.export(database, name, out):
+        for path in exporting.export(database, name, out) if out is not None else ():
             render.show(str(path))
+        if recording is not None:
+            recordings.show(recordings.record(database, name, recording))
 
 
 @app.command()

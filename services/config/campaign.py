@@ -22,6 +22,7 @@ from services.config.yaml_reader import parse as parse_yaml
 from services.config.yaml_reader import read_text
 from services.core.architecture import Architecture
 from services.core.campaign import (
+    AnswersSpec,
     BudgetLimits,
     Campaign,
     EncoderSpec,
@@ -109,6 +110,7 @@ def resolve(file: CampaignFile, architecture: Architecture, state_norm: StateNor
         weight=file.weight,
         head=HeadSpec(**_fields(file.head)),
         scoring=ScoringSpec(**_fields(file.scoring)),
+        answers=AnswersSpec(**_fields(file.answers)),
     )
     return _with_episodes(_with_population(_with_rank(campaign)))
 

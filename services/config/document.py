@@ -18,6 +18,7 @@ from services.config.messages import masked, shown, wanted_of
 from services.config.model_section import ModelSection
 from services.config.sections import (
     LONGEST_HOURS,
+    AnswersSection,
     EvaluationSection,
     ProtocolSection,
     RecordedSearch,
@@ -35,7 +36,7 @@ VERSION = 1
 
 # Fields that documents of version 1 did not always have; one without them has the defaults. Places in lists are left out.
 ADDED: frozenset[tuple[Key, ...]] = frozenset(
-    {("weight",), ("max_failure_share",), ("head",), ("scoring",), ("budget", "calls")}
+    {("weight",), ("max_failure_share",), ("head",), ("scoring",), ("answers",), ("budget", "calls")}
     | {("encoder", "norm"), ("encoder", "singular_values"), ("protocol", "agents"), ("protocol", "notes")}
     | {("protocol", "evidence")}
     | {("search", "step_size"), ("search", "entropy_bonus"), ("search", "turn_bonus")}
@@ -60,6 +61,7 @@ LIMITED_SECTIONS: Mapping[str, type[Section]] = {
     "validation": ValidationSection,
     "evaluation": EvaluationSection,
     "scoring": ScoringSection,
+    "answers": AnswersSection,
     "budget": RecordedBudget,
 }
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from services.config.fields import Surroundings
 from services.config.messages import spec_error
-from services.config.pool_sections import ReplaySection, SimulatedSection
+from services.config.pool_sections import RecordingSection, ReplaySection, SimulatedSection
 from services.config.settings import LOCAL_PREFIX
 from services.config.yaml_reader import ABSENT, Document, parse, read_text
 from services.core.campaign import Campaign
@@ -32,9 +32,9 @@ def load(path: Path, variables: Mapping[str, str] | None = None) -> LocalPool:
     return section.record()
 
 
-def _section(document: Document, surroundings: Surroundings) -> SimulatedSection | ReplaySection:
-    kinds: dict[str, type[SimulatedSection] | type[ReplaySection]]
-    kinds = {"simulated": SimulatedSection, "replay": ReplaySection}
+def _section(document: Document, surroundings: Surroundings) -> SimulatedSection | ReplaySection | RecordingSection:
+    kinds: dict[str, type[SimulatedSection] | type[ReplaySection] | type[RecordingSection]]
+    kinds = {"simulated": SimulatedSection, "replay": ReplaySection, "recording": RecordingSection}
     kind = document.value.get("kind", ABSENT)
     if not isinstance(kind, str) or kind not in kinds:
         raise SpecError(document.where(("kind",)), kind, f"one of {', '.join(kinds)}")

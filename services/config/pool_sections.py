@@ -13,6 +13,7 @@ from services.core.local_pool import (
     Faults,
     Latency,
     LocalPool,
+    RecordingPool,
     Recordings,
     ReplayPool,
     SimulatedModel,
@@ -80,7 +81,7 @@ class SimulatedModelSection(Section):
 
 
 class PoolSection(Section):
-    """What both kinds have."""
+    """What all kinds have."""
 
     name: Annotated[str, AfterValidator(_pool_name)]
     seed: Seed = 0
@@ -133,10 +134,10 @@ class RecordingsSection(Section):
         return Recordings(**vars(self))
 
 
-class ReplaySection(PoolSection):
-    kind: Literal["replay"]
+class ModelNamesSection(PoolSection):
+    """What both kinds that repeat have."""
+
     models: tuple[Text, ...] = Field(min_length=1, strict=False)
-    recordings: tuple[RecordingsSection, ...] = Field(min_length=1, strict=False)
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -144,6 +145,19 @@ class ReplaySection(PoolSection):
             raise ValueError("models with different names")
         return self
 
+
+class ReplaySection(ModelNamesSection):
+    kind: Literal["replay"]
+    recordings: tuple[RecordingsSection, ...] = Field(min_length=1, strict=False)
+
     def record(self) -> LocalPool:
         recordings = tuple(one.record() for one in self.recordings)
         return ReplayPool(**self._shared(), models=self.models, recordings=recordings)
+
+
+class RecordingSection(ModelNamesSection):
+    kind: Literal["recording"]
+    calls: FilePath
+
+    def record(self) -> LocalPool:
+        return RecordingPool(**self._shared(), models=self.models, calls=self.calls)

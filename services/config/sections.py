@@ -15,7 +15,7 @@ from services.config.fields import AutoOrPositive, Count, Money, Positive, Secon
 from services.config.model_section import ModelSection
 from services.config.presets import RECOMMENDED_NAME
 from services.config.problems_section import ProblemsSection
-from services.core.campaign import EvidenceUse, Notes, StepSize, VerifierWithoutAnswer
+from services.core.campaign import EvidenceUse, Notes, Reuse, StepSize, VerifierWithoutAnswer
 from services.core.protocol.roles import ROLE_ORDER, Role
 
 LONGEST_HOURS = 87_600
@@ -110,6 +110,10 @@ class ScoringSection(Section):
     judge: Annotated[str, Field(min_length=1)] | None = None
 
 
+class AnswersSection(Section):
+    reuse: Reuse = Field(default=Reuse.NEVER, strict=False)
+
+
 class SpendSection(Section):
     """Limits that the file and the record both have; None is unlimited."""
 
@@ -146,4 +150,5 @@ class CampaignFile(TopSection):
     validation: ValidationSection
     evaluation: EvaluationSection = EvaluationSection()
     scoring: ScoringSection = ScoringSection()
+    answers: AnswersSection = AnswersSection()
     budget: BudgetSection = BudgetSection()

@@ -28,6 +28,14 @@ class ModelLimits:
     tokens_per_minute: int | None = None
     max_concurrency: int | None = None
 
+    @property
+    def any(self) -> bool:
+        """Whether there is a limit."""
+        return self != UNLIMITED
+
+
+UNLIMITED = ModelLimits()
+
 
 @dataclass(frozen=True)
 class ModelSpec:
@@ -185,6 +193,21 @@ class ScoringSpec:
     judge: str | None = None
 
 
+class Reuse(StrEnum):
+    """When a model's reply counts again for a call that asks the same and wants the same sample."""
+
+    NEVER = "never"
+    WITHIN_GENERATION = "within_generation"  # by the candidates of one generation of one campaign
+    ALWAYS = "always"  # by every campaign of the same database that has this policy
+
+
+@dataclass(frozen=True)
+class AnswersSpec:
+    """What is done with the replies of models, beyond the transcript."""
+
+    reuse: Reuse = Reuse.NEVER
+
+
 class StepSize(StrEnum):
     """How the step size adapts: two-point (pycma's choice for n >= 300, the authors') or by the evolution path."""
 
@@ -251,6 +274,7 @@ class Campaign:
         weight: its share of the workers relative to other campaigns that run at the same time.
         head: what is trained on top of the encoder.
         scoring: what judges answers that have no reference to compare with.
+        answers: whether replies are used again.
     """
 
     name: str
@@ -268,6 +292,7 @@ class Campaign:
     weight: float = 1.0
     head: HeadSpec = HeadSpec()
     scoring: ScoringSpec = ScoringSpec()
+    answers: AnswersSpec = AnswersSpec()
 
     @property
     def judge(self) -> int | None:

@@ -13,7 +13,9 @@
     +- ReplayMismatch       replaying the search did not meet a stored checksum
     +- PoolError            a model call failed
     |  +- TransientPoolError    RateLimited, ProviderUnavailable, CallTimedOut: worth another try
+    |  +- CircuitOpen           the model is left alone for a while; another attempt may find it again
     |  +- PermanentPoolError    AuthenticationFailed, UnknownModel, ContextTooLong, ContentRefused, BadReply
+    +- Throttled            a limit that all workers share is used up for the moment; wait and ask again
     +- UnknownPrice         a model without a price, found before anything is spent
     +- Unscorable           a problem whose answer cannot be judged; never a reward
     +- GradingUnavailable   a grader gave no verdict for reasons of its own; another try may
@@ -148,6 +150,14 @@ class CallTimedOut(TransientPoolError):
     """No complete reply before the call's deadline."""
 
 
+class CircuitOpen(PoolError):
+    """The model failed several times in a row and is left alone; nothing was sent. ``seconds``: when to try again."""
+
+    def __init__(self, model: str, seconds: float) -> None:
+        super().__init__(f"{model}: it failed several times in a row and is left alone for another {seconds:.0f} s")
+        self.seconds = seconds
+
+
 class PermanentPoolError(PoolError):
     """The same call will fail again."""
 
@@ -170,6 +180,14 @@ class ContentRefused(PermanentPoolError):
 
 class BadReply(PermanentPoolError):
     """The provider answered something that is not a chat completion, or refused the request as malformed."""
+
+
+class Throttled(TrinityError):
+    """A call must wait for a limit on its model; nothing was reserved. ``seconds``: when to ask again."""
+
+    def __init__(self, model: str, seconds: float) -> None:
+        super().__init__(f"{model}: its limits are used up for the next {seconds:.1f} s")
+        self.seconds = seconds
 
 
 class UnknownPrice(TrinityError):

@@ -1,7 +1,8 @@
 """The pools that ``manage.py pool serve`` offers, as plain records; ``services.config`` reads them from pool files.
 
-Two kinds: a *simulated* pool, whose models know the answers of generated problems and err at stated rates, and a
-*replay* pool, whose models repeat what real models once answered (docs/recordings.md).
+Three kinds: a *simulated* pool, whose models know the answers of generated problems and err at stated rates, a *replay*
+pool, whose models repeat what real models once answered to a question (docs/recordings.md), and a *recording*, which
+plays the calls of a campaign back (docs/answers.md).
 """
 
 from __future__ import annotations
@@ -140,4 +141,25 @@ class ReplayPool:
     seed: int = 0
 
 
-LocalPool = SimulatedPool | ReplayPool
+@dataclass(frozen=True)
+class RecordingPool:
+    """Models that play a recorded campaign back, call by call.
+
+    Attributes:
+        name: first part of the address.
+        models: the campaign's names for them.
+        calls: the recording.
+        latency: time until a reply.
+        faults: how often requests fail.
+        seed: of latency and faults.
+    """
+
+    name: str
+    models: tuple[str, ...]
+    calls: Path
+    latency: Latency = field(default_factory=Latency)
+    faults: Faults = field(default_factory=Faults)
+    seed: int = 0
+
+
+LocalPool = SimulatedPool | ReplayPool | RecordingPool

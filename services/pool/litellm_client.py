@@ -7,6 +7,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import litellm
@@ -18,6 +19,7 @@ from services.core.ledger.usage import Usage
 from services.core.protocol.ports import Message, Reply
 from services.pool.exchange import WatchedClient
 from services.pool.failures import failure_of, masked
+from services.pool.local.wire import CALL_HEADER
 
 # What the ledger, the deadline and the retry loop rely on; a campaign's options must not change it.
 RESERVED_OPTIONS = frozenset(
@@ -45,6 +47,7 @@ RESERVED_OPTIONS = frozenset(
     }
 )
 NO_KEY = "none"
+LOCAL = "local:"
 FAILURES = tuple(litellm.exceptions.LITELLM_EXCEPTION_TYPES)
 HALF_SURROGATES = re.compile("[\ud800-\udfff]")
 # The SDK keeps one client per distinct timeout, so it gets a constant; the exchange keeps the real deadline.
@@ -83,6 +86,7 @@ class LitellmPool:
         self._addresses = tuple(resolve_base_url(model.base_url) for model in models)
         self._environment = environment
         self._client = _shared_client()
+        self._label = ""
 
     def complete(
         self,
@@ -122,6 +126,12 @@ class LitellmPool:
                 raise failure_of(model.name, error, exchange, (key or "",)) from None
         return _reply(model.name, response, messages, max_output_tokens, time.perf_counter() - started)
 
+    def labelled(self, label: str) -> LitellmPool:
+        """Return the same models for one call, whose label local pools are told."""
+        same = copy(self)
+        same._label = label
+        return same
+
     def _key(self, model: ModelSpec) -> str | None:
         if model.api_key_env is not None:
             key = self._environment.get(model.api_key_env, "").strip()
@@ -136,7 +146,9 @@ class LitellmPool:
     ) -> dict[str, Any]:
         model = self._models[agent]
         watched = model.litellm_model.startswith("openai/")
+        told = self._label and (model.base_url or "").startswith(LOCAL)
         return {
+            **({"extra_headers": {CALL_HEADER: self._label}} if told else {}),
             "model": model.litellm_model,
             "messages": [{"role": m.role, "content": HALF_SURROGATES.sub("\ufffd", m.content)} for m in messages],
             "max_tokens": max_output_tokens,

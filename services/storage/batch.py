@@ -6,24 +6,26 @@ answer that got lost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, text
 
 from services.core.ids import CampaignId, EpisodeId
-from services.storage import campaigns, episodes, ledger
-from services.storage.operations import Claim, Operation, Reserve, Result, Score, Settle
+from services.core.limits.meter import Meter
+from services.storage import campaigns, episodes, ledger, limits, replies
+from services.storage.operations import Claim, Keep, Operation, Recall, Reserve, Result, Score, Settle
 
-# Locks are taken in this order everywhere: campaigns by number, then episodes by number. They need statements of their
-# own (see ``nesting``).
+# Locks are taken in this order everywhere: campaigns by number, episodes by number, meters by key. They need statements
+# of their own (see ``nesting``).
 LOCK_EPISODES = text("select id from episode where id = any(cast(:ids as bigint[])) order by id for no key update")
 
 
 def apply(conn: Connection, operations: Sequence[Operation]) -> list[Result]:
     """Carry out the operations and return their results in order; an operation's error is returned, not raised.
 
-    Calls are settled before episodes are scored, and money that comes free is there for the reservations.
+    Calls are settled before episodes are scored, money that comes free is there for the reservations, and a reply that
+    is kept is there for those who ask for it.
 
     Args:
         conn: an open transaction.
@@ -35,6 +37,8 @@ def apply(conn: Connection, operations: Sequence[Operation]) -> list[Result]:
         (Settle, ledger.settle_all),
         (Score, episodes.score_all),
         (Claim, episodes.claim_all),
+        (Keep, replies.keep_all),
+        (Recall, replies.recall_all),
         (Reserve, ledger.reserve_all),
     )
     for kind, carry_out in kinds:
@@ -54,11 +58,21 @@ def _lock(conn: Connection, operations: Sequence[Operation]) -> None:
             campaign_ids.add(operation.campaign_id)
         elif isinstance(operation, Claim):
             episode_ids.add(operation.episode_id)
-        else:
+        elif not isinstance(operation, Keep):
             episode_ids.add(operation.claim.episode_id)
-            if isinstance(operation, Reserve):
+            if not isinstance(operation, Score):
                 campaign_ids.add(operation.claim.campaign_id)
     if campaign_ids:
         campaigns.lock(conn, campaign_ids)
     if episode_ids:
         conn.execute(LOCK_EPISODES, {"ids": sorted(episode_ids)})
+    limits.lock(conn, _meters(operations))
+
+
+def _meters(operations: Sequence[Operation]) -> Iterator[Meter]:
+    """Yield the meters whose use is counted or whose breaker changes; of a healthy one without limits there is none."""
+    for operation in operations:
+        if isinstance(operation, Reserve) and operation.meter is not None and operation.limits.any:
+            yield operation.meter
+        if isinstance(operation, Settle) and operation.meter is not None and not operation.answered:
+            yield operation.meter

@@ -17,7 +17,7 @@ from services.core.errors import AttemptInterrupted, BudgetExhausted, LeaseLost,
 from services.core.ids import CallId, CampaignId
 from services.core.protocol.roles import CallRole, Role
 from services.core.states import AttemptOutcome
-from services.storage import campaigns
+from services.storage import campaigns, limits
 from services.storage.money import amount
 from services.storage.nesting import atomic
 from services.storage.operations import Reserve, Settle
@@ -36,7 +36,7 @@ RESERVE = text("""
 with wanted as materialized (
     select * from jsonb_to_recordset(cast(:rows as jsonb)) as w(place integer, campaign bigint, episode bigint,
         attempt integer, owner text, turn integer, try integer, agent integer, model text, role text, tokens bigint,
-        usd numeric, lease double precision)
+        usd numeric, lease double precision, meter text, asked text, answer text, granted boolean, probe boolean)
 ), before as materialized (
     select w.place, l.id from wanted w
     join llm_call l on l.episode_id = w.episode and l.attempt = w.attempt and l.turn = w.turn and l.try = w.try
@@ -57,6 +57,7 @@ with wanted as materialized (
         and (c.usd_budget is null or c.usd_charged + c.usd_reserved + m.all_usd <= c.usd_budget)
         and (c.wall_clock_budget_seconds is null or c.running_seconds
             + extract(epoch from clock_timestamp() - c.running_since) < c.wall_clock_budget_seconds)
+        and (m.probe or not exists (select from meter b where b.key = m.meter and b.open_until is not null))
 ), paid as (
     update campaign c set calls_started = c.calls_started + s.calls, tokens_reserved = c.tokens_reserved + s.tokens,
         usd_reserved = c.usd_reserved + s.usd
@@ -67,17 +68,19 @@ with wanted as materialized (
     from fits f where e.id = f.episode
 ), opened as (
     insert into llm_call (campaign_id, episode_id, attempt, turn, try, agent, model, role, state, reserved_usd,
-        reserved_tokens)
-    select campaign, episode, attempt, turn, try, agent, model, role, 'open', usd, tokens from fits order by place
+        reserved_tokens, meter, asked, answer_key, granted_at)
+    select campaign, episode, attempt, turn, try, agent, model, role, 'open', usd, tokens, meter, asked, answer,
+        case when granted then clock_timestamp() end
+    from fits order by place
     returning id, campaign_id, episode_id, attempt, turn, try, reserved_tokens, reserved_usd
 ), booked as (
     insert into ledger_entry (llm_call_id, campaign_id, kind, tokens, usd)
     select id, campaign_id, 'reservation', reserved_tokens, reserved_usd from opened
 )
-select f.place, o.id from opened o
+select f.place, o.id, false as again from opened o
 join fits f on f.episode = o.episode_id and f.attempt = o.attempt and f.turn = o.turn and f.try = o.try
 union all
-select place, id from before
+select place, id, true from before
 """)
 
 WHY_NOT = text("""
@@ -89,18 +92,20 @@ from campaign c left join episode e on e.id = :episode and e.campaign_id = c.id
 where c.id = :campaign
 """)
 
+# An answer ends a row of failures. A meter that somebody holds is left to him: to wait for it here could deadlock.
 SETTLE = text("""
 with ended as materialized (
     select * from jsonb_to_recordset(cast(:rows as jsonb)) as s(id bigint, usd numeric, tokens bigint, prompt bigint,
-        completion bigint, estimated boolean, latency double precision, finish text, error text, hit boolean)
+        completion bigint, estimated boolean, latency double precision, finish text, error text, meter text,
+        answered boolean)
 ), closed as (
     update llm_call l set state = case when s.usd is null then 'unknown' else 'settled' end,
         prompt_tokens = s.prompt, completion_tokens = s.completion, estimated = s.estimated or s.usd is null,
         cost_usd = coalesce(s.usd, l.reserved_usd), latency_seconds = s.latency, finish_reason = s.finish,
-        error_kind = s.error, cache_hit = s.hit, settled_at = clock_timestamp()
+        error_kind = s.error, settled_at = clock_timestamp()
     from ended s
     where l.id = s.id and l.state = 'open'
-    returning l.id, l.campaign_id, l.reserved_tokens, l.reserved_usd, l.cost_usd,
+    returning l.id, l.campaign_id, l.reserved_tokens, l.reserved_usd, l.cost_usd, s.meter, s.answered,
         coalesce(s.tokens, case when l.state = 'unknown' then l.reserved_tokens else 0 end) as tokens
 ), sums as (
     select campaign_id, sum(tokens) as tokens, sum(reserved_tokens) as tokens_back,
@@ -118,6 +123,11 @@ with ended as materialized (
     select id, campaign_id, 'charge', tokens, cost_usd from closed
     union all
     select id, campaign_id, 'release', reserved_tokens, reserved_usd from closed
+), healed as (
+    update meter m set failures = 0, openings = 0, open_until = null, probe_until = null
+    from (select key from meter where failures > 0 and key in (select meter from closed where answered)
+        for no key update skip locked) h
+    where m.key = h.key
 )
 select id from closed
 """)
@@ -152,7 +162,8 @@ from sums s where c.id = s.campaign_id
 """)
 
 TOTALS = text("""
-select l.model, l.role, a.outcome, count(*) as calls, count(l.error_kind) as errors,
+select l.model, l.role, a.outcome, count(*) filter (where not l.cache_hit) as calls,
+    count(*) filter (where l.cache_hit) as hits, count(l.error_kind) as errors,
     coalesce(sum(e.tokens), 0) as tokens, coalesce(sum(e.usd), 0) as usd
 from llm_call l
 join attempt a on a.episode_id = l.episode_id and a.number = l.attempt
@@ -209,10 +220,12 @@ def reserve_call(
 def reserve_all(conn: Connection, requests: Sequence[Reserve]) -> list[CallId | TrinityError]:
     """Carry out reservations in an open transaction that holds the locks of their campaigns and episodes.
 
-    The errors are those of ``reserve_call``, returned in place of a call.
+    The errors are those of ``reserve_call``, returned in place of a call; moreover Throttled, with nothing reserved,
+    when a limit is used up, and CircuitOpen when the model is left alone. The locks of meters with limits are held too.
     """
-    opened = _open(conn, requests)
-    return [opened[place] if place in opened else _alone(conn, request) for place, request in enumerate(requests)]
+    waiting = limits.admit(conn, requests)
+    opened = _open(conn, [(place, request) for place, request in enumerate(requests) if place not in waiting])
+    return [waiting.get(place) or opened.get(place) or _alone(conn, request) for place, request in enumerate(requests)]
 
 
 def settle_call(conn: Connection, call_id: CallId, settlement: Settlement) -> bool:
@@ -229,6 +242,9 @@ def settle_all(conn: Connection, ended: Sequence[Settle]) -> list[bool]:
     """Carry out settlements in an open transaction that holds the locks of their campaigns."""
     rows = json.dumps([_settlement(each) for each in ended])
     settled = set(conn.execute(SETTLE, {"rows": rows}).scalars())
+    failed = [each.meter for each in ended if each.meter and not each.answered and each.call_id in settled]
+    if failed:
+        limits.failed(conn, failed)
     return [each.call_id in settled for each in ended]
 
 
@@ -258,6 +274,7 @@ def totals(conn: Connection, campaign_id: CampaignId) -> list[CallTotals]:
             row.errors,
             int(row.tokens),
             Decimal(row.usd),
+            row.hits,
         )
         for row in conn.execute(TOTALS, {"campaign": campaign_id})
     ]
@@ -268,13 +285,17 @@ def _give_up(conn: Connection, calls: Sequence[CallId]) -> None:
         conn.execute(GIVE_UP, {"calls": list(calls)})
 
 
-def _open(conn: Connection, requests: Sequence[Reserve]) -> dict[int, CallId]:
-    """Open the calls that fit, in order, and return them by their place in ``requests``."""
-    rows = json.dumps([_request(place, each) for place, each in enumerate(requests)])
-    return {row.place: CallId(row.id) for row in conn.execute(RESERVE, {"rows": rows})}
+def _open(conn: Connection, requests: Sequence[tuple[int, Reserve]], *, probe: bool = False) -> dict[int, CallId]:
+    """Open the calls that fit, in order, and return them by their place; ``probe`` asks a model that is half open."""
+    if not requests:
+        return {}
+    rows = conn.execute(RESERVE, {"rows": json.dumps([_request(*each, probe) for each in requests])}).all()
+    of_place = dict(requests)
+    limits.grant_again(conn, [row.id for row in rows if row.again and limits.limited(of_place[row.place])])
+    return {row.place: CallId(row.id) for row in rows}
 
 
-def _request(place: int, each: Reserve) -> dict[str, Any]:
+def _request(place: int, each: Reserve, probe: bool) -> dict[str, Any]:
     return {
         "place": place,
         "campaign": each.claim.campaign_id,
@@ -289,6 +310,11 @@ def _request(place: int, each: Reserve) -> dict[str, Any]:
         "tokens": each.tokens,
         "usd": str(amount(each.usd)),
         "lease": each.lease_seconds,
+        "meter": None if each.meter is None else each.meter.key,
+        "asked": each.asked,
+        "answer": each.answer_key,
+        "granted": limits.limited(each),
+        "probe": probe,
     }
 
 
@@ -304,18 +330,25 @@ def _settlement(each: Settle) -> dict[str, Any]:
         "latency": max(0.0, float(settlement.latency_seconds)),
         "finish": None if settlement.finish_reason is None else escape(settlement.finish_reason),
         "error": settlement.error_kind,
-        "hit": settlement.cache_hit,
+        "meter": None if each.meter is None else each.meter.key,
+        "answered": each.answered,
     }
 
 
 def _alone(conn: Connection, request: Reserve) -> CallId | TrinityError:
     """Ask again for one call: in the batch it may have stood behind others that did not fit either."""
-    if opened := _open(conn, [request]):
+    if opened := _open(conn, [(0, request)]):
         return opened[0]
-    return _refusal(conn, request)
+    refusal = _refusal(conn, request) or limits.refused(conn, request)
+    if refusal is not None:
+        return refusal
+    if opened := _open(conn, [(0, request)], probe=True):
+        return opened[0]
+    # Time passed between the looks; nothing else can have changed under the locks.
+    return AttemptInterrupted(f"{request.claim.label}: this call was made before")
 
 
-def _refusal(conn: Connection, request: Reserve) -> TrinityError:
+def _refusal(conn: Connection, request: Reserve) -> TrinityError | None:
     claim, tokens, usd = request.claim, request.tokens, amount(request.usd)
     fence = {"episode": claim.episode_id, "attempt": claim.attempt, "owner": claim.owner}
     row = conn.execute(WHY_NOT, {"campaign": claim.campaign_id, **fence}).one()
@@ -332,5 +365,4 @@ def _refusal(conn: Connection, request: Reserve) -> TrinityError:
     limit = row.wall_clock_budget_seconds
     if limit is not None and row.seconds >= limit:
         return BudgetExhausted("wall clock seconds", Decimal(str(limit)), round(Decimal(row.seconds), 1), 0, 0)
-    # Time passed between the two looks; nothing else can have changed under the locks.
-    return AttemptInterrupted(f"{claim.label}: this call was made before")
+    return None

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from services.core.campaign import UNLIMITED, ModelLimits
 from services.core.errors import TrinityError
 from services.core.ids import CallId, CampaignId, EpisodeId
+from services.core.limits.meter import Meter
 from services.core.protocol.roles import CallRole, Role
 from services.core.protocol.transcript import Item
 from services.core.scoring.grade import Grade
-from services.storage.records import ClaimedEpisode, Settlement
+from services.storage.records import Answer, ClaimedEpisode, Settlement
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class Reserve:
         tokens: most tokens it can use, prompt and completion.
         usd: most it can cost.
         lease_seconds: the lease from now.
+        meter: what the provider counts and limits together; None for nothing known.
+        limits: those of the meter; a call that has to wait for one gets Throttled.
+        asked: digest of the messages.
+        answer_key: under which the reply is going to be kept, if it is.
     """
 
     claim: ClaimedEpisode
@@ -58,15 +64,54 @@ class Reserve:
     tokens: int
     usd: Decimal
     lease_seconds: float
+    meter: Meter | None = None
+    limits: ModelLimits = UNLIMITED
+    asked: str | None = None
+    answer_key: str | None = None
 
 
 @dataclass(frozen=True)
 class Settle:
-    """Charge what a call really cost; the result is False when it was settled or booked before."""
+    """Charge what a call really cost; the result is False when it was settled or booked before.
+
+    Attributes:
+        meter: as the call was reserved.
+        answered: whether the provider answered at all, be it with a refusal; its breaker counts those that it did not.
+    """
 
     call_id: CallId
     campaign_id: CampaignId
     settlement: Settlement
+    meter: Meter | None = None
+    answered: bool = True
+
+
+@dataclass(frozen=True)
+class Recall:
+    """Take a kept reply instead of calling; the result is an Answer, or None when there is none or nothing may run.
+
+    It is noted as a call that was never made: try 1 of its turn, without tokens and cost. The lease is extended.
+    """
+
+    claim: ClaimedEpisode
+    turn: int
+    agent: int
+    model: str
+    role: Role | CallRole
+    asked: str
+    answer_key: str
+    lease_seconds: float
+    meter: Meter | None = None
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Keep a reply; the result is the Answer that is kept under its key, which is the first one."""
+
+    campaign_id: CampaignId
+    key: str
+    model: str
+    answer: Answer
 
 
 @dataclass(frozen=True)
@@ -86,5 +131,5 @@ class Score:
     turns: Sequence[Item]
 
 
-Operation = Claim | Reserve | Settle | Score
-Result = ClaimedEpisode | CallId | bool | TrinityError | None
+Operation = Claim | Reserve | Settle | Score | Recall | Keep
+Result = ClaimedEpisode | CallId | Answer | bool | TrinityError | None

@@ -218,12 +218,23 @@ class Settlement:
     latency_seconds: float
     finish_reason: str | None = None
     error_kind: str | None = None
-    cache_hit: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A kept reply: its text, why it ended, and what it once used."""
+
+    text: str
+    finish_reason: str
+    usage: Usage
 
 
 @dataclass(frozen=True)
 class CallTotals:
-    """Calls of one model for one purpose, apart by how their attempt ended: only ``done`` ones led to a reward."""
+    """Calls of one model for one purpose, apart by how their attempt ended: only ``done`` ones led to a reward.
+
+    ``hits`` are not among the calls: a kept reply answered them.
+    """
 
     model: str
     role: CallRole
@@ -232,6 +243,7 @@ class CallTotals:
     errors: int
     tokens: int
     usd: Decimal
+    hits: int = 0
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,6 @@ def test_settling_twice_changes_nothing(database: Database) -> None:
         (Settlement(None, Decimal(0), 1.0, error_kind="RateLimited"), "settled", 0, Decimal(0), False),
         (Settlement(None, None, 1.0, error_kind="CallTimedOut"), "unknown", 100, CENT, True),
         (Settlement(Usage(5, 6, estimated=True), Decimal("0.001"), 1.0), "settled", 11, Decimal("0.001"), True),
-        (Settlement(Usage(5, 6), Decimal(0), 0.0, "stop", cache_hit=True), "settled", 11, Decimal(0), False),
     ],
 )
 def test_how_calls_end(

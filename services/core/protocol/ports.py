@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +76,15 @@ class ModelPool(Protocol):
         timeout_seconds: float,
     ) -> Reply:
         """Ask one model once; raise PoolError when it gave no usable reply in time."""
+        ...
+
+
+@runtime_checkable
+class LabelledPool(Protocol):
+    """A pool that can tell which call of a campaign it makes; only local pools are told, no provider is."""
+
+    def labelled(self, label: str) -> ModelPool:
+        """Return the same models for one call."""
         ...
 
 

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from services.pool.local.weather import Fault, Weather
-from services.pool.local.wire import RefusalError, ServedPool, completion, error_body, read_chat_request
+from services.pool.local.wire import CALL_HEADER, RefusalError, ServedPool, error_body, read_chat_request
 
 LARGEST_REQUEST = 32 * 1024 * 1024
 MALFORMED = b"<html><body>This is not a chat completion.</body></html>"
@@ -92,7 +92,7 @@ class PoolHandler(BaseHTTPRequestHandler):
     def _post(self) -> bytes:
         body = self._body()
         served = self._served("chat/completions")
-        request = read_chat_request(body)
+        request = read_chat_request(body, self.headers.get(CALL_HEADER, ""))
         if request.model not in served.pool.models:
             known = ", ".join(served.pool.models)
             raise RefusalError(
@@ -101,9 +101,9 @@ class PoolHandler(BaseHTTPRequestHandler):
         fault, seconds = served.weather.next()
         if fault is not None:
             return self._fail(fault, served.pool)
-        text = served.pool.reply(request.model, request.messages)
+        reply = served.pool.complete(request)
         self._wait(seconds)
-        return json.dumps(completion(request, text)).encode()
+        return json.dumps(reply).encode()
 
     def _fail(self, fault: Fault, pool: ServedPool) -> bytes:
         match fault:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from services.core.errors import SpecError
 from services.core.local_pool import ReplayPool
@@ -24,7 +25,7 @@ from services.core.protocol.verdict import Verdict, write_verdict
 from services.core.scoring.scorer import agree
 from services.pool.local.recordings import Recorded, read_index
 from services.pool.local.simulated import read_role_request
-from services.pool.local.wire import RefusalError
+from services.pool.local.wire import ChatRequest, RefusalError, completion
 
 NO_REASONING = "No reasoning was recorded."
 SAME = "My own answer is the same."
@@ -43,6 +44,10 @@ class Replay:
         self._recordings = pool.recordings
         self._index: dict[str, Recorded] | None = None
         self._loading = threading.Lock()
+
+    def complete(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the completion object; raises as ``reply`` does."""
+        return completion(request, self.reply(request.model, request.messages))
 
     def reply(self, model: str, messages: Sequence[Message]) -> str:
         """Return the model's text for one of the product's role prompts.

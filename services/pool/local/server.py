@@ -12,11 +12,13 @@ from http.server import ThreadingHTTPServer
 from typing import Any
 
 from services.core.errors import PrerequisiteMissing
-from services.core.local_pool import LocalPool, SimulatedPool
+from services.core.local_pool import LocalPool, RecordingPool, SimulatedPool
 from services.pool.local.handler import Offer, PoolHandler, Served
+from services.pool.local.recorded import RecordedCalls
 from services.pool.local.replay import Replay
 from services.pool.local.simulated import Simulated
 from services.pool.local.weather import Weather
+from services.pool.local.wire import ServedPool
 
 
 @dataclass(frozen=True)
@@ -115,8 +117,14 @@ class LocalPoolServer:
         self.stop()
 
 
+def _models(pool: LocalPool) -> ServedPool:
+    if isinstance(pool, RecordingPool):
+        return RecordedCalls(pool)
+    return Simulated(pool) if isinstance(pool, SimulatedPool) else Replay(pool)
+
+
 def _served(pool: LocalPool) -> Served:
     return Served(
-        Simulated(pool) if isinstance(pool, SimulatedPool) else Replay(pool),
+        _models(pool),
         Weather(pool.seed, pool.latency, pool.faults),
     )

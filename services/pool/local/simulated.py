@@ -14,6 +14,7 @@ The wording never tells right from wrong, nor one model from another: only answe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from services.core.families import Solution, solve
 from services.core.local_pool import SimulatedPool
@@ -25,7 +26,7 @@ from services.core.protocol.verdict import Verdict, write_verdict
 from services.core.scoring.scorer import agree
 from services.core.seeds import derive
 from services.pool.local.near_misses import near_misses
-from services.pool.local.wire import RefusalError
+from services.pool.local.wire import ChatRequest, RefusalError, completion
 
 IDEAS = "Worked through the question step by step."
 EMPTY_PLAN = "Think carefully and give the best answer."
@@ -52,6 +53,10 @@ class Simulated:
         self.seed = pool.seed
         self._plan_gain = pool.plan_gain
         self._skills = {model.name: model.skill for model in pool.models}
+
+    def complete(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the completion object; raises as ``reply`` does."""
+        return completion(request, self.reply(request.model, request.messages))
 
     def reply(self, model: str, messages: Sequence[Message]) -> str:
         """Return the model's text for one of the product's role prompts.

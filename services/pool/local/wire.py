@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +10,8 @@ from services.core.local_pool import Faults, Latency
 from services.core.protocol.ports import Message
 
 BYTES_PER_TOKEN = 4
+# Names the call within its campaign, so that a recording can tell apart two that ask the same.
+CALL_HEADER = "X-Trinity-Call"
 
 
 class RefusalError(Exception):
@@ -33,15 +34,16 @@ class RefusalError(Exception):
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """A checked request; ``max_tokens`` is None when it sets no bound."""
+    """A checked request; ``max_tokens`` is None when it sets no bound, ``label`` names the call if it said so."""
 
     model: str
     messages: tuple[Message, ...]
     max_tokens: int | None
+    label: str = ""
 
 
 class ServedPool(Protocol):
-    """What the server needs of a pool. ``reply`` is called by many threads."""
+    """What the server needs of a pool. ``complete`` is called by many threads."""
 
     name: str
     models: tuple[str, ...]
@@ -49,12 +51,12 @@ class ServedPool(Protocol):
     faults: Faults
     seed: int
 
-    def reply(self, model: str, messages: Sequence[Message]) -> str:
-        """Return the text of the model's answer; raise RefusalError for a request it cannot answer."""
+    def complete(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the completion object; raise RefusalError for a request it cannot answer."""
         ...
 
 
-def read_chat_request(body: bytes) -> ChatRequest:
+def read_chat_request(body: bytes, label: str = "") -> ChatRequest:
     """Parse the body of a chat completion request; raise RefusalError (400) when it is none."""
     try:
         document = json.loads(body)
@@ -67,7 +69,7 @@ def read_chat_request(body: bytes) -> ChatRequest:
     bound = document.get("max_completion_tokens", document.get("max_tokens"))
     if bound is not None and (not isinstance(bound, int) or bound < 1):
         raise RefusalError(400, "invalid_request", f"max_tokens: got {bound!r}, wanted a whole number from 1")
-    return ChatRequest(document["model"], _messages(document.get("messages")), bound)
+    return ChatRequest(document["model"], _messages(document.get("messages")), bound, label)
 
 
 def _messages(value: Any) -> tuple[Message, ...]:
@@ -93,12 +95,17 @@ def completion(request: ChatRequest, text: str) -> dict[str, Any]:
     if request.max_tokens is not None and tokens(text) > request.max_tokens:
         text = text.encode("utf-8", "surrogatepass")[: request.max_tokens * BYTES_PER_TOKEN].decode("utf-8", "ignore")
         finish_reason = "length"
-    prompt, answer = sum(tokens(message.content) for message in request.messages), tokens(text)
+    prompt = sum(tokens(message.content) for message in request.messages)
+    return completion_of(request.model, text, finish_reason, prompt, tokens(text))
+
+
+def completion_of(model: str, text: str, finish_reason: str, prompt: int, answer: int) -> dict[str, Any]:
+    """Return the completion object of a reply whose tokens are known."""
     return {
         "id": "chatcmpl-local",
         "object": "chat.completion",
         "created": 0,
-        "model": request.model,
+        "model": model,
         "choices": [
             {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish_reason},
         ],

@@ -6,15 +6,16 @@ from sqlalchemy import text
 
 from services.storage.audit.findings import by_statements
 
+# A kept reply answers a call that was never made: it moves no money, so that the ledger knows nothing of it.
 # An ended call's tokens are those counted, else its reservation when nobody can say.
 BALANCE = text("""
 with counted as (
-    select campaign_id, state, reserved_tokens, reserved_usd, cost_usd, case when state <> 'open'
+    select campaign_id, state, cache_hit, reserved_tokens, reserved_usd, cost_usd, case when state <> 'open'
         then coalesce(prompt_tokens + completion_tokens, case when state = 'unknown' then reserved_tokens else 0 end)
         end as tokens
     from llm_call where campaign_id = any(cast(:ids as bigint[]))
 ), calls as (
-    select campaign_id, count(*) as started, sum(tokens) as tokens,
+    select campaign_id, count(*) filter (where not cache_hit) as started, sum(tokens) as tokens,
         sum(reserved_tokens) filter (where state = 'open') as tokens_held,
         sum(greatest(tokens - reserved_tokens, 0)) filter (where state <> 'open') as tokens_over,
         sum(cost_usd) as usd, sum(reserved_usd) filter (where state = 'open') as usd_held,
@@ -69,7 +70,8 @@ with booked as (
     group by llm_call_id
 ), calls as (
     select l.campaign_id, l.id, l.state, l.reserved_tokens, l.reserved_usd, l.cost_usd,
-        cast(l.state <> 'open' as integer) as ended, coalesce(l.prompt_tokens + l.completion_tokens,
+        cast(not l.cache_hit as integer) as begun,
+        cast(l.state <> 'open' and not l.cache_hit as integer) as ended, coalesce(l.prompt_tokens + l.completion_tokens,
             case when l.state = 'unknown' then l.reserved_tokens else 0 end) as tokens,
         coalesce(b.reservations, 0) as reservations, coalesce(b.charges, 0) as charges,
         coalesce(b.releases, 0) as releases, b.reserved_tokens as booked_tokens, b.reserved_usd as booked_usd,
@@ -79,7 +81,7 @@ with booked as (
     from llm_call l join episode e on e.id = l.episode_id left join booked b on b.llm_call_id = l.id
     where l.campaign_id = any(cast(:ids as bigint[]))
 ), checked as (
-    select *, reservations = 1 and charges = ended and releases = ended as complete,
+    select *, reservations = begun and charges = ended and releases = ended as complete,
         coalesce(booked_tokens = reserved_tokens and booked_usd = reserved_usd, true) as reserved_right,
         coalesce(charged_tokens = tokens and charged_usd = cost_usd, true) as charged_right,
         coalesce(released_tokens = reserved_tokens and released_usd = reserved_usd, true) as released_right,
@@ -89,7 +91,7 @@ with booked as (
 )
 select c.campaign_id, format('call %s, %s', c.id, c.state) as place, rule.wanted, rule.found
 from checked c cross join lateral (values
-    (c.complete, format('1 reservation, %s charge, %s release', c.ended, c.ended),
+    (c.complete, format('%s reservation, %s charge, %s release', c.begun, c.ended, c.ended),
         format('%s, %s and %s', c.reservations, c.charges, c.releases)),
     (c.reserved_right, format('a reservation of %s tokens and %s USD', c.reserved_tokens, c.reserved_usd),
         format('%s and %s', c.booked_tokens, c.booked_usd)),

@@ -10,10 +10,12 @@ from services.storage.tables.episode import AttemptTable, EpisodeTable, TurnTabl
 from services.storage.tables.journal import CoordinatorTable, EventTable, LeaderTable
 from services.storage.tables.ledger import LedgerEntryTable, LlmCallTable
 from services.storage.tables.naming import METADATA
+from services.storage.tables.pool import AnswerTable, MeterTable
 from services.storage.tables.search import CandidateTable, GenerationTable
 
 __all__ = [
     "METADATA",
+    "AnswerTable",
     "AttemptTable",
     "CampaignTable",
     "CandidateTable",
@@ -24,6 +26,7 @@ __all__ = [
     "LeaderTable",
     "LedgerEntryTable",
     "LlmCallTable",
+    "MeterTable",
     "ProblemTable",
     "TurnTable",
 ]

@@ -44,6 +44,8 @@ class LlmCallTable(SQLModel, table=True):
         Index("ix_llm_call_campaign_id", "campaign_id"),
         # The sweep looks for open calls that nobody will settle; open ones are few.
         Index("ix_llm_call_open", "episode_id", "attempt", postgresql_where=text("state = 'open'")),
+        # What counts against a model's limits is what was allowed lately.
+        Index("ix_llm_call_granted", "meter", "granted_at", postgresql_where=text("granted_at is not null")),
         one_of("state", CallState),
         one_of("role", CallRole),
         rule("numbers", "turn > 0 and try > 0 and agent >= 0"),
@@ -51,6 +53,7 @@ class LlmCallTable(SQLModel, table=True):
         rule("used", "prompt_tokens >= 0 and completion_tokens >= 0 and cost_usd >= 0 and latency_seconds >= 0"),
         rule("settled", "(state = 'open') = (settled_at is null)"),
         rule("cost", "(state = 'open') = (cost_usd is null)"),
+        rule("hit", "not cache_hit or state = 'settled' and reserved_usd = 0 and reserved_tokens = 0 and cost_usd = 0"),
     )
 
     id: int | None = Field(default=None, sa_column=identity())
@@ -73,6 +76,10 @@ class LlmCallTable(SQLModel, table=True):
     finish_reason: str | None = Field(sa_column=words(nullable=True))
     error_kind: str | None = Field(sa_column=words(nullable=True))
     cache_hit: bool = Field(sa_column=Column(Boolean, nullable=False, server_default=text("false")))
+    meter: str | None = Field(sa_column=words(nullable=True))
+    granted_at: datetime | None = Field(sa_column=moment(nullable=True))
+    asked: str | None = Field(sa_column=words(nullable=True))
+    answer_key: str | None = Field(sa_column=words(nullable=True))
     opened_at: datetime = Field(sa_column=moment(now=True))
     settled_at: datetime | None = Field(sa_column=moment(nullable=True))
 
