@@ -51,7 +51,7 @@ BOOKS: Mapping[str, str] = {
     "left join attempt a on a.episode_id = e.id where e.campaign_id = {campaign} "
     "group by e.id, e.attempt having count(a.number) <> e.attempt",
     "a call without its three entries": "select l.id, l.state, count(x.id) from llm_call l "
-    "left join ledger_entry x on x.llm_call_id = l.id where l.campaign_id = {campaign} "
+    "left join ledger_entry x on x.llm_call_id = l.id where l.campaign_id = {campaign} and not l.cache_hit "
     "group by l.id, l.state having count(x.id) <> 3",
     "an entry disagrees with its call": "select l.id, x.kind, x.usd, x.tokens from llm_call l "
     "join ledger_entry x on x.llm_call_id = l.id where l.campaign_id = {campaign} and ("
