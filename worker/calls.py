@@ -82,7 +82,7 @@ class MeteredCalls:
             self._settle(call, Settlement(None, cost, time.monotonic() - started, error_kind=type(error).__name__))
             raise
         cost = self.campaign.pool[agent].price.cost(reply.usage)
-        self._settle(call, Settlement(reply.usage, cost, reply.latency_seconds, finish_reason=reply.finish_reason))
+        self._settle(call, Settlement(reply.usage, cost, reply.latency_seconds, reply.finish_reason, reply.fault))
         return reply
 
     def _reserve(self, turn: int, agent: int, role: Role, messages: Sequence[Message], number: int) -> CallId:

@@ -12,8 +12,9 @@
     +- LeadershipLost       another scheduler took office; this one may write nothing
     +- ReplayMismatch       replaying the search did not meet a stored checksum
     +- PoolError            a model call failed
-    |  +- TransientPoolError    RateLimited, ProviderUnavailable, CallTimedOut: worth another try
-    |  +- PermanentPoolError    AuthenticationFailed, UnknownModel, ContextTooLong, ContentRefused, BadReply
+    |  +- TransientPoolError    RateLimited, ProviderUnavailable (NetworkFailed), CallTimedOut, BadReply: worth another
+    |  |                        try
+    |  +- PermanentPoolError    AuthenticationFailed, UnknownModel, ContextTooLong, ContentRefused, RequestRejected
     +- UnknownPrice         a model without a price, found before anything is spent
     +- Unscorable           a problem whose answer cannot be judged; never a reward
     +- GradingUnavailable   a grader gave no verdict for reasons of its own; another try may
@@ -144,8 +145,16 @@ class ProviderUnavailable(TransientPoolError):
     """The provider could not be reached or answered with a server error."""
 
 
+class NetworkFailed(ProviderUnavailable):
+    """No connection came about, or it broke before the whole reply was there."""
+
+
 class CallTimedOut(TransientPoolError):
     """No complete reply before the call's deadline."""
+
+
+class BadReply(TransientPoolError):
+    """The provider answered something that is not a chat completion."""
 
 
 class PermanentPoolError(PoolError):
@@ -161,15 +170,19 @@ class UnknownModel(PermanentPoolError):
 
 
 class ContextTooLong(PermanentPoolError):
-    """The conversation does not fit the model's window."""
+    """The conversation does not fit the model's window; ``foreseen`` by our own count, so that nothing was sent."""
+
+    def __init__(self, message: str, *, foreseen: bool = False) -> None:
+        super().__init__(message)
+        self.foreseen = foreseen
 
 
 class ContentRefused(PermanentPoolError):
     """The provider's filter refused the request or the reply."""
 
 
-class BadReply(PermanentPoolError):
-    """The provider answered something that is not a chat completion, or refused the request as malformed."""
+class RequestRejected(PermanentPoolError):
+    """The provider refused the request as malformed, or redirects it."""
 
 
 class UnknownPrice(TrinityError):
