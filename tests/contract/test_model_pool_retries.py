@@ -116,11 +116,12 @@ class TestRetries:
         provider = provider_of(reply())
         pool = LitellmPool([model(provider.url, context_window=600)])
         long = [Message("user", "word " * 3000)]
+        waits: list[float] = []
 
-        answer = call_with_retries(lambda _: ask(pool, messages=long), RetryPolicy(), pytest.fail, random.Random(1))
+        answer = call_with_retries(lambda _: ask(pool, messages=long), RetryPolicy(), waits.append, random.Random(1))
 
         assert (answer.text, answer.finish_reason, answer.usage.total) == ("", "context_window", 0)
-        assert not provider.requests
+        assert (provider.requests, waits) == ([], [])
 
     def test_the_providers_word_on_the_window_is_a_failure(self, provider_of: ProviderOf) -> None:
         provider = provider_of(error(400, "maximum context length is 8192 tokens", "context_length_exceeded"))
