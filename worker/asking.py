@@ -15,8 +15,6 @@ from services.core.protocol.roles import CallRole, Role
 from services.storage.operations import Keep, Recall, Reserve
 from services.storage.records import Answer, ClaimedEpisode
 
-FILTERED = "content_filter"
-
 
 @dataclass(frozen=True)
 class Ask:
@@ -102,8 +100,3 @@ class Asking:
             scope = (self.claim.campaign_id, self.claim.generation_id)
         sample = (self.claim.replicate, repeated)
         return answer_key(self.campaign.pool[agent], self.campaign.protocol, digest, sample, scope)
-
-
-def is_well_formed(reply: Reply) -> bool:
-    """Tell whether a reply may count again: it has a text, and no filter took a part of it away."""
-    return bool(reply.text.strip()) and reply.finish_reason != FILTERED

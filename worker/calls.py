@@ -30,7 +30,7 @@ from services.pool.retry import RetryPolicy, call_with_retries
 from services.storage.operations import Reserve, Settle
 from services.storage.records import Answer, Settlement
 from worker import counts
-from worker.asking import Ask, Asking, is_well_formed
+from worker.asking import Ask, Asking
 from worker.counts import Counts
 from worker.leases import Lease
 from worker.writer import Pending, Writer
@@ -110,7 +110,7 @@ class MeteredCalls:
 
     def _keep(self, ask: Ask, reply: Reply) -> Reply:
         """Keep the reply and return what is kept: calls that asked the same at the same time all go on with one."""
-        if ask.answer_key is None or not is_well_formed(reply):
+        if ask.answer_key is None or reply.fault is not None:
             return reply
         kept = self.writer.do(ask.keep(ask.answer_key, reply))
         return replace(reply, text=kept.text, finish_reason=kept.finish_reason)
@@ -139,7 +139,7 @@ class MeteredCalls:
             self._settle(ask, call, settlement, answered=_answered(error))
             raise
         cost = ask.model.price.cost(reply.usage)
-        self._settle(ask, call, Settlement(reply.usage, cost, reply.latency_seconds, finish_reason=reply.finish_reason))
+        self._settle(ask, call, Settlement(reply.usage, cost, reply.latency_seconds, reply.finish_reason, reply.fault))
         return reply
 
     def _reserve(self, request: Reserve) -> CallId:

@@ -1,18 +1,41 @@
-"""Commands of the local pools: simulated models and recorded answers, served over HTTP on this machine."""
+"""Commands of the pool: check a campaign's models; serve simulated models and recorded answers on this machine."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="The local pools: simulated models and recorded answers.", no_args_is_help=True)
+from services.cli.options import AsJson, CampaignPath
+
+app = typer.Typer(help="Models: check those of a campaign, serve local ones.", no_args_is_help=True)
 
 
 @app.callback()
 def pool() -> None:
-    """The local pools: simulated models and recorded answers."""
+    """Models: check those of a campaign, serve local ones."""
+
+
+@app.command()
+def check(
+    file: CampaignPath,
+    dry: Annotated[bool, typer.Option("--dry", help="Look at keys, options and prices only; send nothing.")] = False,
+    max_usd: Annotated[
+        float, typer.Option(min=0.0, help="Cap on the cost; no call starts whose largest cost is not left.")
+    ] = 1.0,
+    as_json: AsJson = False,
+) -> None:
+    """Call each model of a campaign file once in each role.
+
+    Shows whether it answers in the role's form, how fast and for how much, and what is missing. The exit status is 1
+    when something is. Calls are never repeated.
+    """
+    from services.cli import pool_checks
+
+    if not pool_checks.run(file, dry=dry, max_usd=Decimal(str(max_usd)), as_json=as_json):
+        raise typer.Exit(1)
 
 
 @app.command()

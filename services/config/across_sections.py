@@ -14,12 +14,16 @@ from services.core.protocol.roles import Role
 # With fewer there is nothing to recombine; the search takes no less.
 SMALLEST_POPULATION = 3
 
+# Of a role's instruction and a short question.
+SMALLEST_PROMPT = 512
+
 Fault = tuple[tuple[Key, ...], object, str]
 
 
 def faults(file: CampaignFile) -> Iterator[Fault]:
     """Yield what is wrong between sections that are right on their own."""
     yield from _repeated_models(file)
+    yield from _narrow_windows(file)
     yield from _too_few_problems(file)
     yield from _recorded_scores(file)
     yield from _agents_and_step_size(file)
@@ -33,6 +37,15 @@ def _repeated_models(file: CampaignFile) -> Iterator[Fault]:
         if model.name in seen:
             yield ("pool", index, "name"), model.name, f"a name that pool.{seen[model.name]} does not have"
         seen.setdefault(model.name, index)
+
+
+def _narrow_windows(file: CampaignFile) -> Iterator[Fault]:
+    """A window that the longest reply fills lets no call through, and every turn of the model would be empty."""
+    longest = file.protocol.max_output_tokens
+    for index, model in enumerate(file.pool):
+        if model.context_window is not None and model.context_window < longest + SMALLEST_PROMPT:
+            wanted = f"at least protocol.max_output_tokens ({longest}) and {SMALLEST_PROMPT} tokens for the prompt"
+            yield ("pool", index, "context_window"), model.context_window, wanted
 
 
 def _too_few_problems(file: CampaignFile) -> Iterator[Fault]:

@@ -75,6 +75,16 @@ def problem_source(file: CampaignFile) -> ProblemSource:
     return file.problems.record(file.seed)
 
 
+def models(file: CampaignFile) -> tuple[ModelSpec, ...]:
+    """Return the pool, which depends on nothing outside the file."""
+    return tuple(_model(model) for model in file.pool)
+
+
+def protocol(file: CampaignFile) -> ProtocolSpec:
+    """Return the protocol, which depends on nothing outside the file."""
+    return ProtocolSpec(**_fields(file.protocol))
+
+
 def encoder_spec(file: CampaignFile, architecture: Architecture) -> EncoderSpec:
     """Return the encoder with its matrices by name and size; raises SpecError for matrices it does not have."""
     matrices = architecture.matrices(file.encoder.singular_values)
@@ -97,10 +107,10 @@ def resolve(file: CampaignFile, architecture: Architecture, state_norm: StateNor
     campaign = Campaign(
         name=file.name,
         seed=file.seed,
-        pool=tuple(_model(model) for model in file.pool),
+        pool=models(file),
         encoder=encoder,
         hidden_size=architecture.hidden,
-        protocol=ProtocolSpec(**_fields(file.protocol)),
+        protocol=protocol(file),
         search=_search(file, encoder, state_norm),
         validation=ValidationSpec(**_fields(file.validation)),
         evaluation=EvaluationSpec(**_fields(file.evaluation)),

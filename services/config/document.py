@@ -34,7 +34,8 @@ from services.core.problem_source import ProblemSource
 
 VERSION = 1
 
-# Fields that documents of version 1 did not always have; one without them has the defaults. Places in lists are left out.
+# Fields that documents of version 1 did not always have, without places in lists; a document without them has the
+# defaults.
 ADDED: frozenset[tuple[Key, ...]] = frozenset(
     {("weight",), ("max_failure_share",), ("head",), ("scoring",), ("answers",), ("budget", "calls")}
     | {("encoder", "norm"), ("encoder", "singular_values"), ("protocol", "agents"), ("protocol", "notes")}

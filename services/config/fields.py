@@ -15,6 +15,11 @@ PRICE_DECIMALS = 6  # makes the cost of a call exact, see services.core.ledger.p
 LARGEST_AMOUNT = Decimal(10**6)
 LARGEST_WEIGHT = 1000
 
+# What looks like a key, or like the part of an address that carries one.
+SECRET = re.compile(
+    r"\bsk-[\w-]{6,}|\bAIza[\w-]{20,}|\bbearer\s|[?&;][\w-]*(key|token|secret|passw\w*)=", re.IGNORECASE
+)
+
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
 

@@ -9,6 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from services.config.fields import SECRET
 from services.config.problems_section import TAGS
 from services.config.yaml_reader import ABSENT, Document, Key
 from services.core.errors import SpecError, TrinityError, UnknownPrice
@@ -131,7 +132,8 @@ def _wanted_field(path: tuple[Key, ...]) -> str:
 def masked(path: tuple[Key, ...], value: object) -> object:
     """Return the value, or a stand-in where it may be a secret somebody pasted."""
     name = str(path[-1]) if path else ""
-    secret = any(word in name.lower() for word in _SECRET) or (isinstance(value, str) and "@" in value)
+    secret = any(word in name.lower() for word in _SECRET)
+    secret = secret or (isinstance(value, str) and ("@" in value or SECRET.search(value) is not None))
     return "(hidden)" if secret else value
 
 

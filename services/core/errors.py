@@ -12,9 +12,10 @@
     +- LeadershipLost       another scheduler took office; this one may write nothing
     +- ReplayMismatch       replaying the search did not meet a stored checksum
     +- PoolError            a model call failed
-    |  +- TransientPoolError    RateLimited, ProviderUnavailable, CallTimedOut: worth another try
+    |  +- TransientPoolError    RateLimited, ProviderUnavailable (NetworkFailed), CallTimedOut, BadReply: worth another
+    |  |                        try
     |  +- CircuitOpen           the model is left alone for a while; another attempt may find it again
-    |  +- PermanentPoolError    AuthenticationFailed, UnknownModel, ContextTooLong, ContentRefused, BadReply
+    |  +- PermanentPoolError    AuthenticationFailed, UnknownModel, ContextTooLong, ContentRefused, RequestRejected
     +- Throttled            a limit that all workers share is used up for the moment; wait and ask again
     +- UnknownPrice         a model without a price, found before anything is spent
     +- Unscorable           a problem whose answer cannot be judged; never a reward
@@ -146,8 +147,16 @@ class ProviderUnavailable(TransientPoolError):
     """The provider could not be reached or answered with a server error."""
 
 
+class NetworkFailed(ProviderUnavailable):
+    """No connection came about, or it broke before the whole reply was there."""
+
+
 class CallTimedOut(TransientPoolError):
     """No complete reply before the call's deadline."""
+
+
+class BadReply(TransientPoolError):
+    """The provider answered something that is not a chat completion."""
 
 
 class CircuitOpen(PoolError):
@@ -171,15 +180,19 @@ class UnknownModel(PermanentPoolError):
 
 
 class ContextTooLong(PermanentPoolError):
-    """The conversation does not fit the model's window."""
+    """The conversation does not fit the model's window; ``foreseen`` by our own count, so that nothing was sent."""
+
+    def __init__(self, message: str, *, foreseen: bool = False) -> None:
+        super().__init__(message)
+        self.foreseen = foreseen
 
 
 class ContentRefused(PermanentPoolError):
     """The provider's filter refused the request or the reply."""
 
 
-class BadReply(PermanentPoolError):
-    """The provider answered something that is not a chat completion, or refused the request as malformed."""
+class RequestRejected(PermanentPoolError):
+    """The provider refused the request as malformed, or redirects it."""
 
 
 class Throttled(TrinityError):

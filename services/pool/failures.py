@@ -17,20 +17,27 @@ from services.core.errors import (
     CallTimedOut,
     ContentRefused,
     ContextTooLong,
+    NetworkFailed,
     PoolError,
     ProviderUnavailable,
     RateLimited,
+    RequestRejected,
     UnknownModel,
 )
 from services.pool.exchange import BodyTooLarge, Exchange
 
 LONGEST_MESSAGE = 500
-SECRETS = re.compile(r"\bsk-[\w-]{6,}|(?i:\bbearer\s+)[^\s'\",}]+")
+SECRETS = re.compile(r"\bsk-[\w-]{6,}|\bAIza[\w-]{20,}|(?i:\bbearer\s+)[^\s'\",}]+|(?i:(?<=[?&]key=))[^\s&'\"]+")
 # Providers word it freely (cases C1 to C4): limits of context, of prompt, of input, of tokens.
 CONTEXT = re.compile(
     r"context[ _-]?(length|window|limit|size)|maximum context|(prompt|input|request)[^.]{0,40} too (long|large)"
     r"|too many (input )?tokens|(exceeds?|over|beyond)[^.]{0,60}\btokens?\b|\btokens?\b[^.]{0,60}exceeds?",
     re.IGNORECASE,
+)
+# A limit on the reply alone is a wrong setting, not a long conversation.
+OUTPUT_LIMIT = re.compile(
+    r"\A(?!.*\b(context|input|prompt))(?=.*(max_(completion_|output_|new_)?tokens|(output|completion|new) tokens))",
+    re.IGNORECASE | re.DOTALL,
 )
 FILTER = re.compile(
     r"content[ _-]?(filter|policy|management|moderation)|responsible ?ai|safety (system|filter|setting)|\bflagged\b"
@@ -88,14 +95,14 @@ def _lost(model: str, said: str, exchange: Exchange) -> PoolError:
     if exchange.remaining_seconds <= 0:
         return CallTimedOut(f"{model}: no complete reply before the deadline", billed_unknown=charged)
     cause = masked(str(exchange.failure or said), ())
-    return ProviderUnavailable(f"{model}: the connection failed: {cause}", billed_unknown=charged)
+    return NetworkFailed(f"{model}: the connection failed: {cause}", billed_unknown=charged)
 
 
 def _refused(model: str, status: int, said: str, retry_after: float | None, evidence: str) -> PoolError:
     if status < 300:
         return BadReply(f"{model}: the reply is not a chat completion: {said}", billed_unknown=True)
     if status < 400:
-        return BadReply(f"{model}: the provider redirects (HTTP {status}); set base_url to the final address")
+        return RequestRejected(f"{model}: the provider redirects (HTTP {status}); set base_url to the final address")
     if status in (401, 403):
         return AuthenticationFailed(f"{model}: the provider refused the key (HTTP {status}): {said}")
     if status == 402 or (status == 429 and NO_CREDIT.search(evidence)):
@@ -112,8 +119,8 @@ def _refused(model: str, status: int, said: str, retry_after: float | None, evid
 
 
 def _rejected(model: str, status: int, said: str, evidence: str) -> PoolError:
-    if status == 413 or CONTEXT.search(evidence):
+    if status == 413 or (CONTEXT.search(evidence) and not OUTPUT_LIMIT.search(evidence)):
         return ContextTooLong(f"{model}: the conversation is too long (HTTP {status}): {said}")
     if FILTER.search(evidence):
         return ContentRefused(f"{model}: refused by the provider's filter (HTTP {status}): {said}")
-    return BadReply(f"{model}: the provider refused the request (HTTP {status}): {said}")
+    return RequestRejected(f"{model}: the provider refused the request (HTTP {status}): {said}")

@@ -6,20 +6,21 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
 
 import litellm
+from litellm.llms.custom_httpx.http_handler import HTTPHandler
 
 from services.core.campaign import ModelSpec
-from services.core.errors import AuthenticationFailed, BadReply, SpecError
-from services.core.ledger.budget import bound_usage
-from services.core.ledger.usage import Usage
+from services.core.errors import AuthenticationFailed, SpecError
 from services.core.protocol.ports import Message, Reply
+from services.pool.counting import require_window
 from services.pool.exchange import WatchedClient
-from services.pool.failures import failure_of, masked
+from services.pool.failures import failure_of
 from services.pool.local.wire import CALL_HEADER
+from services.pool.replies import reply_of
 
 # What the ledger, the deadline and the retry loop rely on; a campaign's options must not change it.
 RESERVED_OPTIONS = frozenset(
@@ -29,7 +30,10 @@ RESERVED_OPTIONS = frozenset(
         "base_url",
         "caching",
         "client",
+        "default_headers",
+        "extra_headers",
         "fallbacks",
+        "headers",
         "max_completion_tokens",
         "max_retries",
         "max_tokens",
@@ -48,7 +52,11 @@ RESERVED_OPTIONS = frozenset(
 )
 NO_KEY = "none"
 LOCAL = "local:"
+# Providers that litellm reaches by its own HTTP code, which takes our client; other ones keep a deadline per read only.
+OWN_HTTP = ("anthropic/", "gemini/")
 FAILURES = tuple(litellm.exceptions.LITELLM_EXCEPTION_TYPES)
+SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)$", re.IGNORECASE)
+SHORTEST_SECRET = 8
 HALF_SURROGATES = re.compile("[\ud800-\udfff]")
 # The SDK keeps one client per distinct timeout, so it gets a constant; the exchange keeps the real deadline.
 UNREACHED_SECONDS = 86_400.0
@@ -86,6 +94,7 @@ class LitellmPool:
         self._addresses = tuple(resolve_base_url(model.base_url) for model in models)
         self._environment = environment
         self._client = _shared_client()
+        self._handler = HTTPHandler(client=self._client)
         self._label = ""
 
     def complete(
@@ -111,8 +120,10 @@ class LitellmPool:
 
         Raises:
             PoolError: one of its kinds; ``billed_unknown`` when the provider may have charged for it.
+            ContextTooLong: ``foreseen`` when the model's window cannot hold prompt and reply; nothing was sent.
         """
         model = self._models[agent]
+        require_window(model, messages, max_output_tokens)
         key = self._key(model)
         started = time.perf_counter()
         with self._client.exchange(timeout_seconds) as exchange:
@@ -123,8 +134,14 @@ class LitellmPool:
                 )
             except FAILURES as error:
                 # The chain is cut: litellm's messages and frames may show the key.
-                raise failure_of(model.name, error, exchange, (key or "",)) from None
-        return _reply(model.name, response, messages, max_output_tokens, time.perf_counter() - started)
+                raise failure_of(model.name, error, exchange, (key or "", *self._secrets())) from None
+        return reply_of(model, response, messages, max_output_tokens, time.perf_counter() - started)
+
+    def _secrets(self) -> Iterator[str]:
+        """Yield what else in the environment looks like a key; providers echo the one that litellm found there."""
+        for name, value in self._environment.items():
+            if SECRET_NAME.search(name) and len(value) >= SHORTEST_SECRET:
+                yield value.strip()
 
     def labelled(self, label: str) -> LitellmPool:
         """Return the same models for one call, whose label local pools are told."""
@@ -145,7 +162,8 @@ class LitellmPool:
         self, agent: int, messages: Sequence[Message], max_output_tokens: int, key: str | None, timeout_seconds: float
     ) -> dict[str, Any]:
         model = self._models[agent]
-        watched = model.litellm_model.startswith("openai/")
+        handed = model.litellm_model.startswith(OWN_HTTP)
+        watched = handed or model.litellm_model.startswith("openai/")
         told = self._label and (model.base_url or "").startswith(LOCAL)
         return {
             **({"extra_headers": {CALL_HEADER: self._label}} if told else {}),
@@ -158,6 +176,7 @@ class LitellmPool:
             "num_retries": 0,
             "max_retries": 0,
             "no-log": True,
+            **({"client": self._handler} if handed else {}),
         }
 
 
@@ -183,28 +202,3 @@ def _warm_up() -> None:
             mock_response="warm",
             **{"no-log": True},
         )
-
-
-def _reply(
-    model: str, response: Any, messages: Sequence[Message], max_output_tokens: int, latency_seconds: float
-) -> Reply:
-    try:
-        choice = response.choices[0]
-        text, reason = choice.message.content, choice.finish_reason
-    except (AttributeError, IndexError, TypeError):
-        raise BadReply(f"{model}: the reply has no choices", billed_unknown=True) from None
-    if text is not None and not isinstance(text, str):
-        raise BadReply(f"{model}: the reply's content is no text: {masked(repr(text), ())}", billed_unknown=True)
-    usage = _usage(getattr(response, "usage", None), text) or bound_usage(messages, max_output_tokens)
-    return Reply(text=text or "", finish_reason=str(reason or ""), usage=usage, latency_seconds=latency_seconds)
-
-
-def _usage(reported: Any, text: str | None) -> Usage | None:
-    """Return the provider's counts; None when it gave none, for which litellm writes 0."""
-    prompt = getattr(reported, "prompt_tokens", None)
-    completion = getattr(reported, "completion_tokens", None)
-    if not isinstance(prompt, int) or not isinstance(completion, int):
-        return None
-    if prompt <= 0 or completion < 0 or (completion == 0 and text):
-        return None
-    return Usage(prompt, completion)

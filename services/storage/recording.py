@@ -13,10 +13,13 @@ from services.core.states import CandidateKind, Purpose
 from services.storage.text_codec import unescape
 
 PAGE = 500
+# Why a turn that was refused has no text.
+SAID_NOTHING = {"ContentRefused": "content_filter"}
 
-# Of the tries of a turn the last one that was answered is what the transcript has. A judge's words stand in none.
+# Of the tries of a turn the last one is what the transcript has, be it that nothing was said. A judge's words stand in
+# no transcript.
 CALLS = text("""
-select l.id, l.model, l.asked, l.turn, l.finish_reason, l.prompt_tokens, l.completion_tokens, g.number, c.kind,
+select l.id, l.model, l.asked, l.turn, l.finish_reason, l.error_kind, l.prompt_tokens, l.completion_tokens, g.number, c.kind,
     c.index as place_in_kind, e.purpose, e.replicate, coalesce(t.output, a.output) as output
 from llm_call l
 join episode e on e.id = l.episode_id and e.attempt = l.attempt and e.state = 'scored'
@@ -24,9 +27,9 @@ join candidate c on c.id = e.candidate_id
 join generation g on g.id = e.generation_id
 left join turn t on t.episode_id = l.episode_id and t.attempt = l.attempt and t.number = l.turn and t.role = l.role
 left join answer a on a.key = l.answer_key
-where l.campaign_id = :campaign and l.id > :after and l.error_kind is null and not exists (
+where l.campaign_id = :campaign and l.id > :after and not exists (
     select from llm_call later where later.episode_id = l.episode_id and later.attempt = l.attempt
-        and later.turn = l.turn and later.try > l.try and later.error_kind is null)
+        and later.turn = l.turn and later.try > l.try)
 order by l.id limit :page
 """)
 
@@ -62,7 +65,7 @@ def calls(conn: Connection, campaign_id: CampaignId) -> Iterator[RecordedCall]:
                 row.asked,
                 call_label(row.number, kind, row.place_in_kind, purpose, row.replicate, row.turn),
                 None if row.output is None else unescape(row.output),
-                unescape(row.finish_reason or ""),
+                unescape(row.finish_reason or SAID_NOTHING.get(row.error_kind, "stop")),
                 row.prompt_tokens or 0,
                 row.completion_tokens or 0,
             )

@@ -210,7 +210,7 @@ class Settlement:
         usage: tokens as counted or bounded; None when there is no reply.
         cost: exact USD; ``Decimal(0)`` for a failure known to be free; None when unknown (the provider may have billed
             it): the call is then booked at its reservation, tokens and USD, and marked estimated.
-        error_kind: class name of the error, None for a reply.
+        error_kind: class name of the error, or the fault of a reply; None for a reply that can be read.
     """
 
     usage: Usage | None

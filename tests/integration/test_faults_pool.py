@@ -12,11 +12,11 @@ from services.core.errors import (
     AuthenticationFailed,
     BadReply,
     CallTimedOut,
-    ContentRefused,
     ContextTooLong,
     PoolError,
     ProviderUnavailable,
     RateLimited,
+    RequestRejected,
     UnknownModel,
 )
 from services.core.protocol.roles import Role
@@ -35,12 +35,13 @@ TRANSIENT: dict[str, Failure] = {
     "unavailable": partial(ProviderUnavailable, "away"),
     "timed out": partial(CallTimedOut, "late", billed_unknown=True),
     "cut after the answer": partial(ProviderUnavailable, "cut", billed_unknown=True),
+    "bad reply": partial(BadReply, "not a completion", billed_unknown=True),
     "unexpected": partial(ValueError, "a bug in a library"),
     "out of memory": MemoryError,
 }
 PERMANENT: dict[str, Failure] = {
-    kind.__name__: partial(kind, "no") for kind in (AuthenticationFailed, UnknownModel, ContextTooLong, ContentRefused)
-} | {"bad reply": partial(BadReply, "not a completion", billed_unknown=True)}
+    kind.__name__: partial(kind, "no") for kind in (AuthenticationFailed, UnknownModel, ContextTooLong, RequestRejected)
+}
 
 
 @pytest.fixture

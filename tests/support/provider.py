@@ -67,6 +67,13 @@ def reply(text: str | None = "hello", finish_reason: str = "stop", **changes: An
     return raw(json.dumps(completion(choices=[choice], **changes)).encode())
 
 
+def thinking(text: str | None, finish_reason: str = "stop") -> Step:
+    """Return a step with text in the field for reasoning."""
+    message = {"role": "assistant", "content": text, "reasoning_content": "surely 4"}
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+    return raw(json.dumps(completion(choices=[choice])).encode())
+
+
 def raw(body: bytes, content_type: str = "application/json", **step: Any) -> Step:
     return Step(body=body, headers={"Content-Type": content_type}, **step)
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from services.config import campaign as campaigns
-from services.core.campaign import Campaign, EncoderSpec, VerifierWithoutAnswer
+from services.core.campaign import Campaign, EncoderSpec, ModelLimits, VerifierWithoutAnswer
 from services.core.errors import SpecError, TrinityError, UnknownPrice
 from services.core.ledger.plan import plan_of
+from services.core.ledger.price import Price
 from services.core.problem import ScorerKind, Split
 from services.core.problem_source import FieldSplit, GeneratedProblems, JsonlProblems, SeededSplit
 from services.core.protocol.roles import ROLE_ORDER, Role
@@ -77,6 +78,15 @@ def test_defaults_are_filled_in() -> None:
     assert campaign.pool[1].price.input_per_million == Decimal("0.1")
     assert campaign.pool[0].base_url == "local:specialists"
     assert campaign.budget.episodes == 31 * 4 * 60
+
+
+def test_a_model_has_prices_of_parts_a_window_and_limits() -> None:
+    text = SMALL.replace("{input: 0.15, output: 1}", "{input: 1, output: 2, cached_input: 0.1, reasoning: 3}")
+    text = text.replace("- name: b", "- context_window: 32768\n    requests_per_minute: 60\n    name: b")
+    first, second = resolved(text).pool
+    assert first.price == Price(Decimal(1), Decimal(2), Decimal("0.1"), Decimal(3))
+    assert (first.context_window, first.limits) == (None, ModelLimits())
+    assert (second.context_window, second.limits) == (32768, ModelLimits(requests_per_minute=60))
 
 
 def test_the_default_episode_budget_is_the_plan() -> None:
@@ -177,6 +187,9 @@ def test_problem_sources_become_records() -> None:
         ("local:specialists", "ftp://h", "pool.0.base_url (f.yaml:11)", "local:POOL"),
         ("local:specialists", "http://h:99999/v1", "pool.0.base_url (f.yaml:11)", "http(s)"),
         ("- name: b", "- name: a", "pool.1.name (f.yaml:13)", "pool.0"),
+        ("input: 0.15", "cached: 1, input: 1", "pool.0.price.cached (f.yaml:12)", "did you mean cached_input?"),
+        ("- name: b", "- max_concurrency: 0\n    name: b", "pool.1.max_concurrency (f.yaml:13)", "at least 1"),
+        ("- name: b", "- context_window: 4096\n    name: b", "pool.1.context_window (f.yaml:13)", "4096"),
         ("search:", "protocol: {roles: [thinker]}\nsearch:", "protocol.roles (f.yaml:16)", "worker among them"),
         ("search:", "protocol: {roles: [worker, worker]}\nsearch:", "protocol.roles (f.yaml:16)", "at most once"),
         ("search:", "evaluation: {problems: 11}\nsearch:", "evaluation.problems (f.yaml:16)", "10 problems"),
@@ -219,7 +232,12 @@ def test_a_model_without_a_price(new: str) -> None:
         ("api_key: sk-SECRET-123", "pool.0.api_key"),
         ("options: {api_key: sk-SECRET-123}", "pool.0.options"),
         ("options: {extra_headers: {authorization: sk-SECRET-123}}", "pool.0.options"),
+        ("options: {extra_body: {max_tokens: 9}}", "pool.0.options"),
+        ("options: {extra_body: {auth_token: hf_SECRET}}", "pool.0.options"),
+        ("options: {metadata: [Bearer SECRET]}", "pool.0.options"),
         ("base_url: 'https://me:sk-SECRET-123@host/v1'", "pool.0.base_url"),
+        ("base_url: 'https://host/v1?api_key=SECRET'", "pool.0.base_url"),
+        ("base_url: 'https://host/sk-SECRET-123/v1'", "pool.0.base_url"),
     ],
 )
 def test_a_pasted_secret_is_refused_and_not_repeated(new: str, place: str) -> None:

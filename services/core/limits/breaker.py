@@ -31,7 +31,7 @@ class Breaker:
     """What is known of a model's health.
 
     Attributes:
-        failures: in a row: no answer, or a server error. Whatever the provider answers, be it a refusal, ends the row.
+        failures: in a row: no answer, a server error, or no completion. A refusal ends the row: the model is there.
         openings: in a row, without an answer in between.
         open_until: when it may be tried; None while it is closed.
         probe_until: until then a call is trying it; it has died if nothing was heard by then.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -47,14 +48,47 @@ class Policy(Protocol):
         ...
 
 
+class ReplyKind(StrEnum):
+    """What a reply that came is worth; a call without one raises PoolError."""
+
+    OK = "ok"
+    EMPTY = "empty_reply"
+    REASONING_ONLY = "reasoning_only"  # text in the field for reasoning and nowhere else
+    TRUNCATED = "truncated"  # cut off at the limit of tokens, with text or without
+    FILTERED = "filtered"  # cut off or emptied by the provider's filter
+
+
 @dataclass(frozen=True)
 class Reply:
-    """A model's answer: its text, why it ended (``stop``, ``length``, ...), what it used, how long it took."""
+    """A model's answer.
+
+    Attributes:
+        text: the answer; what stood in a field for reasoning is never part of it.
+        finish_reason: why it ended: ``stop``, ``length``, ``content_filter``, ...
+        reasoned: there was text in a field for reasoning.
+    """
 
     text: str
     finish_reason: str
     usage: Usage
     latency_seconds: float
+    reasoned: bool = False
+
+    @property
+    def kind(self) -> ReplyKind:
+        if self.finish_reason == "length":
+            return ReplyKind.TRUNCATED
+        if self.finish_reason == "content_filter":
+            return ReplyKind.FILTERED
+        if self.text.strip():
+            return ReplyKind.OK
+        return ReplyKind.REASONING_ONLY if self.reasoned else ReplyKind.EMPTY
+
+    @property
+    def fault(self) -> str | None:
+        """Why there is nothing, or not all, to read; None when there is. A cut reply with text can be read."""
+        whole = self.kind in (ReplyKind.OK, ReplyKind.TRUNCATED) and self.text.strip()
+        return None if whole else self.kind.value
 
 
 class ModelCall(Protocol):
