@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 
 from services.config.settings import Settings, load_settings
 from services.core.campaign import Campaign
@@ -42,14 +44,20 @@ def compose(settings: Settings, database: Database, database_url: str, closing: 
         announce=lambda text: log.info(text),
     )
 
-    if settings.metrics_port is not None:
-        ports = range(settings.metrics_port, min(settings.metrics_port + max(1, settings.workers), 65_536))
-        closing.enter_context(metrics.serve(settings.metrics_host, ports, encoders.metrics))
-
     def make_pool(campaign: Campaign) -> ModelPool:
         return LitellmPool(campaign.pool, settings.resolve_base_url)
 
-    return assemble(settings, database, database_url, log, encoders, make_pool, judging)
+    runtime = assemble(settings, database, database_url, log, encoders, make_pool, judging)
+    if settings.metrics_port is not None:
+        ports = range(settings.metrics_port, min(settings.metrics_port + max(1, settings.workers), 65_536))
+        read = partial(numbers, encoders.metrics, runtime.counts.read)
+        closing.enter_context(metrics.serve(settings.metrics_host, ports, read))
+    return runtime
+
+
+def numbers(*sources: Callable[[], Mapping[str, float]]) -> dict[str, float]:
+    """Return what all sources say at this moment."""
+    return {name: value for read in sources for name, value in read().items()}
 
 
 def main() -> int:

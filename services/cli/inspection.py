@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from services.cli import candidates, overviews, render, reporting
+from services.cli import candidates, model_health, overviews, render, reporting
 from services.cli.advice import what_now
 from services.cli.overviews import Overview
+from services.core.limits.breaker import BreakerState
 from services.core.protocol.roles import ROLE_ORDER
 from services.core.states import AttemptOutcome
 from services.storage import overview
 from services.storage.engine import Database
+from services.storage.limits import Health
 from services.storage.records import CallTotals, CampaignRecord, CampaignRow, CurvePoint, EventRecord, Progress
 
 
@@ -47,6 +49,7 @@ def show_campaign(database: Database, name: str, events_limit: int, *, as_json: 
     show_spend(found.record)
     show_curve(found)
     show_totals(found.totals)
+    show_health(found.health)
     reporting.show_comparison(facts)
     show_events(found.events)
 
@@ -67,6 +70,7 @@ def as_document(found: Overview, comparison: object) -> Mapping[str, Any]:
         "learning_curve": found.curve,
         "last_validation": found.last_validation,
         "calls": found.totals,
+        "models": found.health,
         "comparison": comparison,
         "coordinator": released,
         "events": found.events,
@@ -174,19 +178,27 @@ def show_totals(totals: Sequence[CallTotals]) -> None:
     ):
         if items:
             render.show(f"\n{heading}")
-            columns = ("model", "role", "attempt", "calls", "errors", "tokens", "USD")
+            columns = ("model", "role", "attempt", "calls", "hits", "errors", "tokens", "USD")
             render.show_table(columns, [*map(total_row, items), sum_row(items)], indent=2)
 
 
 def total_row(item: CallTotals) -> tuple[object, ...]:
-    figures = (render.count(item.calls), render.count(item.errors), render.count(item.tokens), render.usd(item.usd))
-    return (item.model, item.role, item.outcome, *figures)
+    figures = (render.count(number) for number in (item.calls, item.hits, item.errors, item.tokens))
+    return (item.model, item.role, item.outcome, *figures, render.usd(item.usd))
 
 
 def sum_row(items: Sequence[CallTotals]) -> tuple[object, ...]:
-    calls, errors, tokens = (sum(getattr(item, name) for item in items) for name in ("calls", "errors", "tokens"))
+    names = ("calls", "hits", "errors", "tokens")
+    figures = (render.count(sum(getattr(item, name) for item in items)) for name in names)
     usd = sum((item.usd for item in items), Decimal(0))
-    return ("all", "", "", render.count(calls), render.count(errors), render.count(tokens), render.usd(usd))
+    return ("all", "", "", *figures, render.usd(usd))
+
+
+def show_health(found: Sequence[Health]) -> None:
+    """Print how the models did lately if one of them is left alone or has failed."""
+    if any(each.errors or each.breaker is not BreakerState.CLOSED for each in found):
+        render.show("\nmodels, in the newest calls of all campaigns")
+        model_health.show_table(found, indent=2)
 
 
 def show_events(found: Sequence[EventRecord]) -> None:

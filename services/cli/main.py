@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import typer
 
-from services.cli import (
+from services.cli import answers, (
     campaign,
     coordinator,
     database,
@@ -50,6 +50,7 @@ def make_app() -> typer.Typer:
     process.register(app)
     app.add_typer(pool.app, name="pool")
     app.add_typer(sandbox.app, name="sandbox")
+    app.add_typer(answers.app, name="answers")
     app.add_typer(database.app, name="db")
     return app
 

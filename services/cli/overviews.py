@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from services.config import document
 from services.core.campaign import Campaign
 from services.core.events import EventType
+from services.core.limits.meter import meter_of
 from services.core.states import GenerationKind
-from services.storage import campaigns, coordinators, events, generations, ledger, overview
+from services.storage import campaigns, coordinators, events, generations, ledger, limits, overview
 from services.storage.engine import Connection, Database
+from services.storage.limits import Health
 from services.storage.records import (
     CallTotals,
     CampaignRecord,
@@ -25,7 +27,10 @@ LOOK_BACK_EVENTS = 5000
 
 @dataclass(frozen=True)
 class Overview:
-    """A campaign with its specification read back; ``last_validation`` is the score of the search's last mean."""
+    """A campaign with its specification read back; ``last_validation`` is the score of the search's last mean.
+
+    ``health`` is that of its models, in the newest calls of all campaigns that share them.
+    """
 
     record: CampaignRecord
     campaign: Campaign
@@ -36,6 +41,7 @@ class Overview:
     evaluation: list[EvaluationRow]
     coordinator: CoordinatorRecord | None
     events: list[EventRecord]
+    health: list[Health]
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -46,9 +52,10 @@ def read(database: Database, name: str, events_limit: int = 0) -> Overview:
     """Return the overview; SpecError for an unknown campaign."""
     with database.transaction() as conn:
         record = campaigns.by_name(conn, name)
+        campaign = document.from_json(record.spec)
         return Overview(
             record=record,
-            campaign=document.from_json(record.spec),
+            campaign=campaign,
             progress=overview.progress(conn, record.id),
             curve=overview.learning_curve(conn, record.id),
             last_validation=last_validation(conn, record),
@@ -56,6 +63,7 @@ def read(database: Database, name: str, events_limit: int = 0) -> Overview:
             evaluation=overview.evaluation(conn, record.id),
             coordinator=coordinators.of_campaign(conn, record.id),
             events=telling_events(conn, record, events_limit) if events_limit else [],
+            health=limits.health(conn, [meter_of(model).key for model in campaign.pool]),
         )
 
 

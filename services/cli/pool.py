@@ -39,6 +39,18 @@ def check(
 
 
 @app.command()
+def status(
+    newest: Annotated[int, typer.Option(min=1, max=100_000, help="How many of the newest calls are looked at.")] = 1000,
+    as_json: AsJson = False,
+) -> None:
+    """Show how the models of all campaigns did lately. Breakers, error rates, commonest errors."""
+    from services.cli import connections, model_health
+
+    with connections.open_database(connections.load_settings()) as database:
+        model_health.show(database, newest, as_json=as_json)
+
+
+@app.command()
 def serve(
     host: Annotated[
         str | None, typer.Option(help="Address to listen on; default that of TRINITY_LOCAL_POOL_URL.")

@@ -19,8 +19,8 @@ SAID_NOTHING = {"ContentRefused": "content_filter"}
 # Of the tries of a turn the last one is what the transcript has, be it that nothing was said. A judge's words stand in
 # no transcript.
 CALLS = text("""
-select l.id, l.model, l.asked, l.turn, l.finish_reason, l.error_kind, l.prompt_tokens, l.completion_tokens, g.number, c.kind,
-    c.index as place_in_kind, e.purpose, e.replicate, coalesce(t.output, a.output) as output
+select l.id, l.model, l.asked, l.turn, l.finish_reason, l.error_kind, l.prompt_tokens, l.completion_tokens, g.number,
+    c.kind, c.index as place_in_kind, e.purpose, e.replicate, coalesce(t.output, a.output) as output
 from llm_call l
 join episode e on e.id = l.episode_id and e.attempt = l.attempt and e.state = 'scored'
 join candidate c on c.id = e.candidate_id

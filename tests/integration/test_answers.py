@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,20 +19,32 @@ from services.core.errors import SpecError
 from services.core.ids import CampaignId
 from services.core.ledger.usage import Usage
 from services.core.local_pool import RecordingPool
+from services.core.protocol.asked import messages_digest
 from services.core.protocol.ports import Message, Reply
+from services.core.protocol.prompts import messages_for
 from services.core.protocol.request import read_request
+from services.core.protocol.roles import CallRole, Role
+from services.core.protocol.transcript import Transcript
+from services.core.scoring.grade import graded
 from services.core.states import CampaignState
 from services.pool.local.recorded import RecordedCalls
-from services.pool.local.wire import ChatRequest, RefusalError
+from services.pool.local.wire import CALL_HEADER, ChatRequest, RefusalError
+from services.pool.retry import RetryPolicy
 from services.storage import ledger, replies
+from services.storage import recording as storage_recording
 from services.storage.engine import Database
-from services.storage.operations import Keep
+from services.storage.operations import Keep, Score
 from services.storage.records import Answer
+from services.telemetry import logs
 from tests.support.auditing import assert_clean
 from tests.support.fault_doubles import StubPool, submit, tiny_campaign
 from tests.support.faults import Stage, hurry
+from tests.support.local_pools import serving
 from tests.support.outcomes import irregularities, outcome_of
 from tests.support.storage import query, scene
+from worker.calls import MeteredCalls
+from worker.leases import Lease
+from worker.writer import Writer
 
 __all__ = ["hurry"]
 
@@ -232,5 +246,59 @@ def test_a_broken_recording_is_named(tmp_path: Path) -> None:
         pool.complete(request)
 
 
-def test_a_judges_replies_are_in_the_recording(stage: Stage) -> None:
-    assert campaign_of("judged", scoring=ScoringSpec(judge="bob")).judge == 1
+def test_a_judges_replies_are_kept_for_the_recording_and_answer_nobody(database: Database) -> None:
+    made = scene(database)
+    campaign = campaign_of("judged", scoring=ScoringSpec(judge="bob"))
+    texts = iter("ab")
+
+    class Judge(StubPool):
+        def complete(self, agent: int, messages: Sequence[Message], **settings: Any) -> Reply:
+            return Reply(next(texts), "stop", Usage(3, 2), 0.0)
+
+    with Writer(database, 60.0, logs.logger("test")) as writer:
+        for place in range(2):
+            claim = made.claim(place, owner=f"w{place}")
+            lease = Lease(claim, 60.0, time.monotonic())
+            calls = MeteredCalls(writer, Judge(), campaign, lease, time.monotonic() + 60.0, RetryPolicy())
+            calls(turn=1, agent=1, role=CallRole.JUDGE, messages=[Message("user", "Rate it.")])
+            writer.do(Score(claim, graded(1.0), "turn_limit", ()))
+    with database.transaction() as conn:
+        found = [(each.call, each.output) for each in storage_recording.calls(conn, made.campaign)]
+    assert found == [("g0/sample0/training0/t1", "a"), ("g0/sample0/training1/t1", "b")]
+
+
+def test_a_recording_is_served_over_http(stage: Stage, tmp_path: Path) -> None:
+    play(stage, campaign_of("paid"))
+    file = tmp_path / "paid.jsonl"
+    recorded(stage, "paid", file)
+    lines = [json.loads(line) for line in file.read_text().splitlines()[1:]]
+    digests = Counter((line["model"], line["asked"]) for line in lines)
+    assert max(digests.values()) > 1, "some calls ask the same and were answered otherwise"
+    wanted = next(
+        line for line in reversed(lines) if digests[line["model"], line["asked"]] > 1 and "t1" in line["call"]
+    )
+    messages = _messages_of(stage, wanted["asked"])
+    with serving(pool_file.load(file.with_suffix(".yaml"))) as client:
+        client.connection.request(
+            "POST",
+            "/paid/v1/chat/completions",
+            json.dumps({"model": wanted["model"], "messages": messages}),
+            {CALL_HEADER: wanted["call"]},
+        )
+        told = json.loads(client.connection.getresponse().read())
+        _, untold = client.post(model=wanted["model"], messages=messages)
+    assert told["choices"][0]["message"]["content"] == wanted["text"]
+    first = next(line for line in lines if (line["model"], line["asked"]) == (wanted["model"], wanted["asked"]))
+    assert untold["choices"][0]["message"]["content"] == first["text"] != wanted["text"]
+
+
+def _messages_of(stage: Stage, asked: str) -> list[dict[str, str]]:
+    """Find the messages behind a digest among the first turns of every problem."""
+    with stage.look.transaction() as conn:
+        questions = [question for (question,) in query(conn, "select distinct question from problem")]
+    for question in questions:
+        for role in (Role.WORKER, Role.THINKER):
+            messages = messages_for(role, Transcript(question), tiny_campaign().protocol)
+            if messages_digest(messages) == asked:
+                return [{"role": each.role, "content": each.content} for each in messages]
+    raise AssertionError("no first turn")

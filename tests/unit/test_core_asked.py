@@ -61,6 +61,8 @@ def test_messages_are_told_apart_by_their_parts_and_hostile_text_has_a_digest() 
 
 
 def test_labels_differ_between_calls_of_a_campaign() -> None:
-    labels = {call_label(g, "sample", c, "training", r, t) for g in (1, 11) for c in (1, 11) for r in (1, 11) for t in (1, 11)}
+    labels = {
+        call_label(g, "sample", c, "training", r, t) for g in (1, 11) for c in (1, 11) for r in (1, 11) for t in (1, 11)
+    }
     assert len(labels) == 16
     assert call_label(3, "mean", 0, "validation", 2, 1) == "g3/mean0/validation2/t1"

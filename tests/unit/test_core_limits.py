@@ -7,7 +7,6 @@ from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,7 +94,7 @@ def test_campaigns_share_a_meter_when_the_provider_would_count_them_together() -
     same = replace(MODEL, name="other", price=Price(Decimal(9), Decimal(9)), options={"seed": 1})
     assert meter_of(same) == meter_of(MODEL)
     for change in ({"litellm_model": "openai/other"}, {"base_url": None}, {"api_key_env": "B_KEY"}):
-        assert meter_of(replace(MODEL, **change)).key != meter_of(MODEL).key  # type: ignore[arg-type]
+        assert meter_of(replace(MODEL, **change)).key != meter_of(MODEL).key
     assert meter_of(MODEL).label == "openai/gpt at https://one.example/v1 with A_KEY"
 
 

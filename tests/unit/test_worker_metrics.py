@@ -13,6 +13,7 @@ from services.core.protocol.transcript import Item, Transcript
 from services.encoder.coordinator import EncoderService
 from services.telemetry import metrics
 from tests.support.tiny_qwen3 import build_tiny_qwen3
+from worker.counts import Counts
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "operations.md"
 
@@ -55,6 +56,6 @@ def test_operators_see_what_was_found_and_what_was_cut(tmp_path: Path) -> None:
 def test_every_metric_is_in_the_manual(tmp_path: Path) -> None:
     manual = DOCUMENT.read_text()
     with EncoderService(tmp_path) as service:
-        names = service.metrics()
+        names = [*service.metrics(), *Counts().read()]
     for name in names:
         assert f"`{metrics.PREFIX}{name}`" in manual, name
