@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import typer
 
-from services.cli import answers, (
+from services.cli import (
+    answers,
     campaign,
     coordinator,
     database,

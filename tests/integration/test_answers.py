@@ -153,7 +153,8 @@ def test_within_a_generation_candidates_share_replies_and_replicates_do_not(stag
     with stage.look.transaction() as conn:
         shared = query(
             conn,
-            "select l.answer_key, count(distinct e.replicate), count(distinct e.generation_id), count(distinct t.output)"
+            "select l.answer_key, count(distinct e.replicate), count(distinct e.generation_id),"
+            " count(distinct t.output)"
             " from llm_call l join episode e on e.id = l.episode_id join turn t on t.episode_id = l.episode_id"
             " and t.attempt = l.attempt and t.number = l.turn group by 1",
         )

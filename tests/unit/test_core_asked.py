@@ -18,8 +18,8 @@ MODEL = ModelSpec("able", "openai/gpt", Price(Decimal(1), Decimal(1)), options={
 MESSAGES = messages_digest([Message("system", "Be right."), Message("user", "1 + 1?")])
 
 
-def key(model: ModelSpec = MODEL, protocol: ProtocolSpec = ProtocolSpec(), **changes: Any) -> str:
-    return answer_key(model, protocol, **{"messages": MESSAGES, "sample": (3, 0), **changes})
+def key(model: ModelSpec = MODEL, protocol: ProtocolSpec | None = None, **changes: Any) -> str:
+    return answer_key(model, protocol or ProtocolSpec(), **{"messages": MESSAGES, "sample": (3, 0), **changes})
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,7 @@ def test_messages_are_told_apart_by_their_parts_and_hostile_text_has_a_digest() 
 
 
 def test_labels_differ_between_calls_of_a_campaign() -> None:
-    labels = {
-        call_label(g, "sample", c, "training", r, t) for g in (1, 11) for c in (1, 11) for r in (1, 11) for t in (1, 11)
-    }
+    places = [(g, "sample", c, "training", r, t) for g in (1, 11) for c in (1, 11) for r in (1, 11) for t in (1, 11)]
+    labels = {call_label(*place) for place in places}
     assert len(labels) == 16
     assert call_label(3, "mean", 0, "validation", 2, 1) == "g3/mean0/validation2/t1"
