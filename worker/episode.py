@@ -29,7 +29,7 @@ from services.core.protocol.evidence import Evidence, Examine, examiner
 from services.core.protocol.ports import Policy
 from services.core.protocol.transcript import Item
 from services.core.scoring.scorer import grade
-from services.core.states import CandidateKind, EpisodeState
+from services.core.states import CandidateKind
 from services.storage import campaign_states, episodes, outbox
 from services.storage.engine import Connection
 from services.storage.operations import Claim, Score
@@ -42,6 +42,7 @@ from worker.runtime import Runtime
 # Trying again changes nothing about these; everything else may be the network's or the machine's fault.
 PERMANENT = (PermanentPoolError, Unscorable, SpecError)
 STOPPING = "the worker is stopping"
+LONGEST_DELAY_SECONDS = 60.0
 
 
 def run(runtime: Runtime, episode_id: EpisodeId) -> None:
@@ -76,6 +77,8 @@ def attempt(runtime: Runtime, lease: Lease) -> None:
         give_back(runtime, claim, error)
     except BudgetExhausted as error:
         exhausted(runtime, claim, error)
+    except CircuitOpen as error:
+        left_alone(runtime, claim, error)
     except BaseException as error:  # noqa: BLE001 - the boundary of the task: whatever happens ends as a recorded attempt
         failed(runtime, claim, error)
 
@@ -146,19 +149,24 @@ def acting(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> tuple
 def failed(runtime: Runtime, claim: ClaimedEpisode, error: BaseException) -> None:
     """Record a failed attempt: never a reward. It is repeated unless repeating cannot help."""
     kind, retry = type(error).__name__, not isinstance(error, PERMANENT)
-    # A model that is left alone has to be waited for, so that an outage of a minute does not use up all attempts.
-    backoff = max(1.0, error.seconds) if isinstance(error, CircuitOpen) else 1.0
-
-    def step(conn: Connection) -> EpisodeState:
-        return episodes.record_failure(conn, claim, kind, str(error), retry=retry, backoff_seconds=backoff)
-
-    state = runtime.ask(step)
+    state = runtime.ask(lambda conn: episodes.record_failure(conn, claim, kind, str(error), retry=retry))
     runtime.log.warning("attempt failed", episode=claim.label, error=f"{kind}: {error}", now=state)
 
 
-def give_back(runtime: Runtime, claim: ClaimedEpisode, error: TrinityError) -> None:
-    """Hand the episode back; that is no failure."""
-    returned = runtime.ask(lambda conn: episodes.give_back(conn, claim))
+def left_alone(runtime: Runtime, claim: ClaimedEpisode, error: CircuitOpen) -> None:
+    """Wait a short outage out, without a slot: the episode may run again when its model may be tried.
+
+    A lasting one is a failure like any other, so that the campaign's own rules stop it.
+    """
+    if error.lasting:
+        failed(runtime, claim, error)
+    else:
+        give_back(runtime, claim, error, min(error.seconds, LONGEST_DELAY_SECONDS))
+
+
+def give_back(runtime: Runtime, claim: ClaimedEpisode, error: TrinityError, seconds: float = 0.0) -> None:
+    """Hand the episode back, to run again after so long; that is no failure."""
+    returned = runtime.ask(lambda conn: episodes.give_back(conn, claim, seconds))
     runtime.log.info("attempt handed back" if returned else "attempt was taken away", reason=str(error))
 
 

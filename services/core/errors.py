@@ -160,11 +160,17 @@ class BadReply(TransientPoolError):
 
 
 class CircuitOpen(PoolError):
-    """The model failed several times in a row and is left alone; nothing was sent. ``seconds``: when to try again."""
+    """The model failed several times in a row and is left alone; nothing was sent.
 
-    def __init__(self, model: str, seconds: float) -> None:
+    Attributes:
+        seconds: when to try again.
+        lasting: it has been so for long; the attempt has failed. Before that it is waited out.
+    """
+
+    def __init__(self, model: str, seconds: float, *, lasting: bool = True) -> None:
         super().__init__(f"{model}: it failed several times in a row and is left alone for another {seconds:.0f} s")
         self.seconds = seconds
+        self.lasting = lasting
 
 
 class PermanentPoolError(PoolError):

@@ -15,7 +15,7 @@ from services.core.errors import BudgetExhausted, IllegalTransition, SpecError
 from services.core.events import EventType
 from services.core.ids import CampaignId
 from services.core.states import CAMPAIGN_TRANSITIONS, CampaignState
-from services.storage import events, leadership
+from services.storage import events, leadership, limits
 from services.storage.text_codec import escape
 
 STOPPED = frozenset({CampaignState.PAUSED, CampaignState.BUDGET_EXHAUSTED})
@@ -110,6 +110,8 @@ def exhaust(conn: Connection, campaign_id: CampaignId, error: BudgetExhausted) -
 def resume(conn: Connection, campaign_id: CampaignId) -> bool:
     """Paused or out of budget becomes running. Failed episodes of the open generation are tried again.
 
+    So are models that were left alone: whoever resumes expects them to answer.
+
     A campaign that was paused before it started has no generation yet; the scheduler then opens the first.
 
     Raises:
@@ -119,6 +121,7 @@ def resume(conn: Connection, campaign_id: CampaignId) -> bool:
         return False
     retried = list(conn.execute(LOCK_RETRIED, {"id": campaign_id}).scalars())
     conn.execute(RETRY, {"episodes": retried})
+    limits.try_again(conn, campaign_id)
     return True
 
 

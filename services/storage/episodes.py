@@ -141,8 +141,8 @@ from failed f
 # The floor rises with the attempt, so that an attempt handed back does not count against the limit.
 GIVE_BACK = text("""
 with returned as (
-    update episode set state = 'pending', attempt_floor = attempt_floor + 1, available_at = clock_timestamp(),
-        lease_owner = null, lease_expires_at = null
+    update episode set state = 'pending', attempt_floor = attempt_floor + 1, lease_owner = null,
+        lease_expires_at = null, available_at = clock_timestamp() + make_interval(secs => :seconds)
     where id = :id and attempt = :attempt and state = 'running' and lease_owner = :owner
     returning id, attempt
 ), ended as (
@@ -247,14 +247,16 @@ def record_failure(
     return EpisodeState(row.state)
 
 
-def give_back(conn: Connection, claim: ClaimedEpisode) -> bool:
-    """Return an unfinished episode to the queue at once, not as a failure; False when the lease was lost already.
+def give_back(conn: Connection, claim: ClaimedEpisode, seconds: float = 0.0) -> bool:
+    """Return an unfinished episode to the queue, not as a failure; False when the lease was lost already.
+
+    It may run again after ``seconds``.
 
     Calls that it left open are booked at their reservations, here as in ``record_failure``.
     """
     with atomic(conn):
         campaigns.lock(conn, [claim.campaign_id])
-        if conn.execute(GIVE_BACK, _fence(claim)).one_or_none() is None:
+        if conn.execute(GIVE_BACK, {**_fence(claim), "seconds": float(seconds)}).one_or_none() is None:
             return False
         ledger.book_open_calls(conn, claim)
     return True

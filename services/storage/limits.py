@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, text
 
 from services.core.errors import CircuitOpen, Throttled
+from services.core.ids import CampaignId
 from services.core.limits.breaker import PROBED_SECONDS, Breaker, BreakerState
 from services.core.limits.meter import Meter
 from services.core.limits.window import COUNTED_SECONDS, Use, wait_seconds
@@ -65,6 +66,12 @@ update meter set failures = :failures, openings = :openings,
     open_until = to_timestamp(cast(:open_until as double precision)),
     probe_until = to_timestamp(cast(:probe_until as double precision))
 where key = :key
+""")
+
+TRY_AGAIN = text("""
+update meter m set openings = 1, open_until = clock_timestamp(), probe_until = null
+where open_until is not null
+    and exists (select from llm_call l where l.campaign_id = :campaign and l.meter = m.key)
 """)
 
 # The newest calls alone: what went wrong last week says nothing, and a table of millions is not read.
@@ -158,17 +165,18 @@ def refused(conn: Connection, request: Reserve) -> CircuitOpen | None:
     """Return why a model must not be called now; None if it may, as the one call that tries it if it is half open."""
     if request.meter is None or (row := _one(conn, ONE, request.meter)) is None:
         return None
-    if (seconds := _breaker(row).wait_seconds(row.now)) > 0:
-        return CircuitOpen(request.model, seconds)
-    if row.open_until is None:
+    breaker = _breaker(row)
+    if (seconds := breaker.wait_seconds(row.now)) > 0:
+        return CircuitOpen(request.model, seconds, lasting=breaker.lasting)
+    if breaker.open_until is None:
         return None
     # Whoever holds the row is about to try the model, or to say how it did.
     row = _one(conn, ONE_LOCKED, request.meter)
     if row is None:
-        return CircuitOpen(request.model, PROBED_SECONDS)
+        return CircuitOpen(request.model, PROBED_SECONDS, lasting=breaker.lasting)
     breaker = _breaker(row)
     if (seconds := breaker.wait_seconds(row.now)) > 0:
-        return CircuitOpen(request.model, seconds)
+        return CircuitOpen(request.model, seconds, lasting=breaker.lasting)
     if breaker.open_until is not None:
         _keep(conn, row.key, breaker.probed(row.now, request.lease_seconds))
     return None
@@ -181,6 +189,14 @@ def failed(conn: Connection, meters: Sequence[Meter]) -> None:
         for _ in range(sum(meter.key == row.key for meter in meters)):
             breaker = breaker.failed(row.now)
         _keep(conn, row.key, breaker)
+
+
+def try_again(conn: Connection, campaign_id: CampaignId) -> None:
+    """Let the campaign's models be tried at once, as if each had just been left alone for the first time.
+
+    The caller holds the campaign's row.
+    """
+    conn.execute(TRY_AGAIN, {"campaign": campaign_id})
 
 
 def health(conn: Connection, keys: Sequence[str] | None = None, newest: int = 1000) -> list[Health]:

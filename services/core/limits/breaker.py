@@ -16,6 +16,8 @@ from enum import StrEnum
 OPENS_AFTER = 5
 FIRST_SECONDS = 30.0
 LONGEST_SECONDS = 600.0
+# Openings in a row that are waited out, 30 + 60 + 120 s. Whatever lasts longer is for people to know.
+WAITED_OUT = 3
 # How long to wait before asking again while somebody else's call tries the model.
 PROBED_SECONDS = 5.0
 
@@ -46,6 +48,11 @@ class Breaker:
         if self.open_until is None:
             return BreakerState.CLOSED
         return BreakerState.OPEN if now < self.open_until else BreakerState.HALF_OPEN
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it has not answered for so long that waiting is no use."""
+        return self.openings > WAITED_OUT
 
     def failed(self, now: float) -> Breaker:
         """Return it after one more failure. Calls that began before it opened prolong nothing."""
