@@ -77,7 +77,8 @@ where open_until is not null
 # The newest calls alone: what went wrong last week says nothing, and a table of millions is not read.
 LATELY = text("""
 with newest as (
-    select meter, model, error_kind, state, latency_seconds from llm_call
+    select meter, model, error_kind, state, latency_seconds
+    from (select * from llm_call order by id desc limit 10 * :newest) l
     where meter is not null and not cache_hit order by id desc limit :newest
 ), counted as (
     select meter, max(model) as model, count(*) filter (where state <> 'open') as calls,
