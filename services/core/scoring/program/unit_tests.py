@@ -65,6 +65,8 @@ def _judge(verdict: dict[str, Any] | None, expected: list[str], execution: Execu
         return gone(execution)
     if "load" in verdict:
         return loading(verdict["load"])
+    if "stopped" in verdict:
+        return raised(*named(verdict["stopped"]))
     if "unready" in verdict:
         return Failure(Outcome.CRASH, cut(f"its tests could not be loaded: {': '.join(named(verdict['unready']))}"))
     if "tampered" in verdict:

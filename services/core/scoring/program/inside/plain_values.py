@@ -1,4 +1,4 @@
-"""A strict text form of Python's plain values; whoever reads one gets an exact built-in type or an error.
+"""A strict form of Python's plain values for JSON; whoever reads one gets an exact built-in type or an error.
 
 A value that claims to equal everything cannot travel: only what it is made of does.
 """
@@ -6,7 +6,6 @@ A value that claims to equal everything cannot travel: only what it is made of d
 from __future__ import annotations
 
 import builtins
-import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -15,11 +14,12 @@ from typing import Any, NoReturn
 
 DEEPEST = 60
 _EXACT_IN_JSON = 1 << 53
+_BUILT_IN_TYPES = [value for value in vars(builtins).values() if isinstance(value, type)]
 _LONGEST_ITERATOR = 100_000
 
 
 class NotPlain(Exception):
-    """A value has no text form, or a text is no value."""
+    """A value has no such form, or it is the form of no value."""
 
 
 def no_reference(value: object) -> NoReturn:
@@ -27,59 +27,45 @@ def no_reference(value: object) -> NoReturn:
     raise NotPlain(f"a value of type {type(value).__name__} is not plain")
 
 
-def dump(value: object, refer: Callable[[object], int] = no_reference) -> str:
-    """Return the text of a value, on one line.
+def encode(value: object, refer: Callable[[object], int] = no_reference, depth: int = 0) -> Any:
+    """Return a value as what JSON can hold: lists as lists, other kinds as an object of one entry.
 
     Args:
-        value: made of None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset, dict,
-            deque, range, Decimal, Fraction, built-in types, or a view of a dict. A value of a derived type travels as
-            its base type, an iterator as the items it had left.
+        value: made of None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset, dict, deque, range,
+            Decimal, Fraction, built-in types, views of a dict. Derived types travel as their base, iterators as items.
         refer: gives the number by which another object is known to the reader.
+        depth: of nesting so far.
 
     Raises:
         NotPlain: it holds something else, or is nested too deeply.
     """
-    return json.dumps(encode(value, refer), separators=(",", ":"))
-
-
-def load(text: str | bytes, fetch: Callable[[int], object] = no_reference) -> Any:
-    """Return the value of a text.
-
-    Raises:
-        NotPlain: it is not one.
-    """
-    try:
-        return decode(json.loads(text), fetch)
-    except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, MemoryError) as error:
-        raise NotPlain(f"no value: {type(error).__name__}") from None
-
-
-def encode(value: object, refer: Callable[[object], int] = no_reference, depth: int = 0) -> Any:
-    """Return the value as what JSON can hold: lists as lists, other kinds as an object of one entry."""
     if depth > DEEPEST:
         raise NotPlain("a value is nested too deeply")
     if value is None or isinstance(value, bool):
         return value
-    for kind, write in _SCALARS.items():
-        if isinstance(value, kind):
+    for scalar, write in _SCALARS.items():
+        if isinstance(value, scalar):
             return write(value)
     if isinstance(value, list):
         return [encode(part, refer, depth + 1) for part in list.__iter__(value)]
     if isinstance(value, dict):
         return {"dict": [[encode(part, refer, depth + 1) for part in pair] for pair in dict.items(value)]}
-    for kind, name in _CONTAINERS.items():
-        if isinstance(value, kind):
-            return {name: [encode(part, refer, depth + 1) for part in kind.__iter__(value)]}
+    for container, name in _CONTAINERS.items():
+        if isinstance(value, container):
+            return {name: [encode(part, refer, depth + 1) for part in container.__iter__(value)]}
     if isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools"):
         return {"iterator": [encode(part, refer, depth + 1) for part in _items(value)]}
-    kind: object = value
-    if isinstance(kind, type) and getattr(builtins, kind.__name__, None) is kind:
-        return {"type": kind.__name__}
+    if isinstance(value, type) and value in _BUILT_IN_TYPES:
+        return {"type": value.__name__}
     return {"object": refer(value)}
 
 
 def decode(data: Any, fetch: Callable[[int], object] = no_reference, depth: int = 0) -> Any:
-    """Return the value that ``encode`` wrote as ``data``."""
+    """Return the value that ``encode`` wrote as ``data``.
+
+    Raises:
+        NotPlain, ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError: it is none.
+    """
     if depth > DEEPEST:
         raise NotPlain("a value is nested too deeply")
     if isinstance(data, list):
@@ -108,13 +94,6 @@ def _integer(value: int) -> Any:
     return exact if -_EXACT_IN_JSON < exact < _EXACT_IN_JSON else {"int": hex(exact)}
 
 
-def _type(name: str) -> type:
-    found = getattr(builtins, name)
-    if not isinstance(found, type):
-        raise NotPlain(f"{name} is no type")
-    return found
-
-
 def _pair(parts: Sequence[float]) -> complex:
     real, imaginary = parts
     return complex(real, imaginary)
@@ -129,7 +108,7 @@ _SCALARS: dict[type, Callable[[Any], Any]] = {
     complex: lambda value: {"complex": [value.real, value.imag]},
     range: lambda value: {"range": [value.start, value.stop, value.step]},
     Decimal: lambda value: {"decimal": Decimal.__str__(value)},
-    Fraction: lambda value: {"fraction": f"{value.numerator}/{value.denominator}"},
+    Fraction: lambda value: {"fraction": [hex(value.numerator), hex(value.denominator)]},
 }
 _CONTAINERS: dict[Any, str] = {
     tuple: "tuple",
@@ -157,6 +136,6 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "complex": _pair,
     "range": lambda parts: range(*parts),
     "decimal": Decimal,
-    "fraction": Fraction,
-    "type": _type,
+    "fraction": lambda parts: Fraction(int(parts[0], 16), int(parts[1], 16)),
+    "type": {kind.__name__: kind for kind in _BUILT_IN_TYPES}.__getitem__,
 }
