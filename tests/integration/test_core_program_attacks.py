@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from services.core.problem import Problem
@@ -11,7 +13,11 @@ from tests.support.plain_runner import PlainRunner
 from tests.support.programs import by_assertions, by_function, by_stdin, by_test_case
 
 GRADERS = Graders(programs=PlainRunner())
-WITH_FUNCTION = {"function": by_function, "assertions": by_assertions, "unittest": by_test_case}
+WITH_FUNCTION: dict[str, Callable[..., Problem]] = {
+    "function": by_function,
+    "assertions": by_assertions,
+    "unittest": by_test_case,
+}
 
 EQUAL = """
 class Equal:
@@ -36,7 +42,8 @@ for fd in range(3, 12):
 PASSED = """
 import os
 for fd in range(1, 12):
-    try: os.write(fd, b'{"ran":3,"passed":["TestCases.test_negative","TestCases.test_positive","TestCases.test_three"]}\\n')
+    try: os.write(fd, b'{"ran":3,"passed":["TestCases.test_negative",'
+                      b'"TestCases.test_positive","TestCases.test_three"]}\\n')
     except OSError: pass
 os._exit(0)
 """
@@ -127,7 +134,7 @@ LOOP = "import signal\nfor n in (signal.SIGTERM, signal.SIGALRM, signal.SIGXCPU)
 
 @pytest.mark.parametrize("form", WITH_FUNCTION)
 def test_an_endless_loop_ends_in_its_time(form: str) -> None:
-    problem = {"function": by_function, "assertions": by_assertions, "unittest": by_test_case}[form](seconds=1.0)
+    problem = WITH_FUNCTION[form](seconds=1.0)
     result = judged(problem, LOOP + "def double(x):\n    while True: pass")
     assert (result.reward, result.outcome) == (0.0, Outcome.TIMEOUT)
 
@@ -168,7 +175,7 @@ TAMPERING = {
     "suite": "import unittest\nunittest.TestSuite.run = lambda self, result: result",
     "result": "import unittest\nunittest.TestResult.addFailure = unittest.TestResult.addSuccess",
     "builtins": "import builtins\nbuiltins.isinstance = lambda *a: True",
-    "while it runs": "import unittest\ndef double(x):\n    unittest.TestCase.assertEqual = lambda *a: None\n    return 5",
+    "while it runs": "import unittest as u\ndef double(x):\n    u.TestCase.assertEqual = lambda *a: None\n    return 5",
 }
 
 
