@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -147,6 +148,39 @@ def test_no_program_and_no_python_are_found_without_running(problem: Any) -> Non
     wrong = grade(problem, "```python\nx = 1\ndef double(x:\n```", None, broken)
     assert (wrong.reward, wrong.outcome) == (0.0, Outcome.CRASH)
     assert "line 2" in wrong.detail
+
+
+class Scripted:
+    """A runner in which each run ends as told after answering some of its cases."""
+
+    name = "scripted"
+
+    def __init__(self, *script: tuple[Ending, int]) -> None:
+        self.script = iter(script)
+        self.asked: list[int] = []
+
+    def run(self, job: Job) -> Execution:
+        cases = [json.loads(given)[0] for given in json.loads(job.stdin)["cases"]]
+        self.asked.append(len(cases))
+        ending, answered = next(self.script)
+        replies = [json.dumps({"case": n, "value": 2 * x}) for n, x in enumerate(cases[:answered])]
+        return Execution(ending, 0, "".join(f"{one}\n" for one in replies).encode() + b'{"ca', b"ready\n", 1.0, 1.0)
+
+    def examine(self, examiner: Job, candidate: Job) -> tuple[Execution, Execution]:
+        raise NotImplementedError
+
+
+def test_a_limit_counts_for_each_case_and_not_for_all() -> None:
+    one_each = Scripted((Ending.CPU_TIME, 1), (Ending.WALL_TIME, 1), (Ending.EXITED, 1))
+    assert grade(by_function(), PROGRAM, None, Graders(programs=one_each)).reward == 1.0
+    assert one_each.asked == [3, 2, 1]
+    stuck = Scripted((Ending.CPU_TIME, 1), (Ending.CPU_TIME, 0))
+    result = grade(by_function(), PROGRAM, None, Graders(programs=stuck))
+    assert (result.reward, result.outcome) == (0.0, Outcome.TIMEOUT)
+    assert result.detail == "case 2 of 3: it used up its CPU time"
+    left = Scripted((Ending.EXITED, 2))
+    result = grade(by_function(), PROGRAM, None, Graders(programs=left))
+    assert (result.outcome, result.detail) == (Outcome.CRASH, "case 3 of 3: it ended with status 0 before it answered")
 
 
 def test_without_public_cases_there_is_nothing_to_check() -> None:
