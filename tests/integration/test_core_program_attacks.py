@@ -12,7 +12,8 @@ from services.core.scoring.scorer import Graders, grade
 from tests.support.plain_runner import PlainRunner
 from tests.support.programs import by_assertions, by_function, by_stdin, by_test_case
 
-GRADERS = Graders(programs=PlainRunner())
+RUNNER = PlainRunner()
+GRADERS = Graders(programs=RUNNER)
 WITH_FUNCTION: dict[str, Callable[..., Problem]] = {
     "function": by_function,
     "assertions": by_assertions,
@@ -75,7 +76,7 @@ EVERYWHERE: dict[str, tuple[str, Outcome, str]] = {
 
 def judged(problem: Problem, program: str) -> Grade:
     result = grade(problem, program, None, GRADERS)
-    assert result.decided_by == "plain processes"
+    assert result.decided_by == RUNNER.name
     assert len(result.detail) <= 500
     return result
 

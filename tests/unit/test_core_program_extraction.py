@@ -38,6 +38,7 @@ FOUND = {
     "odd escapes": ('import re\ndef f(x):\n    return re.sub("\\d", "", x)',) * 2,
     "indented as a whole": ("    def f(x):\n        return x + 1", F),
     "no-break spaces": ("def f(x):\n\u00a0\u00a0\u00a0\u00a0return x + 1", F),
+    "blank lines in a text": ('def f(x):\n    return """\n  \n"""',) * 2,
     "byte order mark": ("\ufeff" + F, F),
     "lambda": ("f = lambda x: x + 1",) * 2,
     "broken, fenced": ("```python\ndef f(x:\n```", "def f(x:"),
@@ -76,6 +77,7 @@ DEEP = {
     "brackets": "[" * 5_000 + "]" * 5_000,
     "elif": "if 1: pass\n" + "elif 1: pass\n" * 7_000,
     "nul": "x = 1\0",
+    "half a character": "x = '\ud800'",
     "long": "x = 1\n" * LONGEST,
 }
 

@@ -35,6 +35,6 @@ def read_python(text: str) -> ast.Module:
     except SyntaxError as error:
         raise NotPython(error.msg or "invalid syntax", error.lineno or 0) from None
     except ValueError:
-        raise NotPython("it holds a NUL character") from None
+        raise NotPython("it holds a NUL or half of a character") from None
     except (RecursionError, MemoryError):
         raise NotPython("it is nested too deeply") from None
