@@ -67,7 +67,7 @@ EVERYWHERE: dict[str, tuple[str, Outcome, str]] = {
     "returns not a number": ("def double(x): return float('nan')", Outcome.WRONG, ""),
     "returns nothing": ("def double(x): pass", Outcome.WRONG, ""),
     "answers another case": ("print(4)\ndef double(x):\n    print(4)\n    return 4", Outcome.WRONG, "2 of 3"),
-    "deletes its folder": ("import os, shutil\nshutil.rmtree(os.getcwd())" + WRONG, Outcome.WRONG, ""),
+    "deletes its folder": ("import os, shutil\nshutil.rmtree(os.getcwd(), ignore_errors=True)" + WRONG, Outcome.WRONG, ""),
     "redefines check": ("def check(candidate): pass" + WRONG, Outcome.WRONG, ""),
     "leaves a thread": (THREAD + WRONG, Outcome.WRONG, ""),
     "forges on stdout": (FORGED + WRONG, Outcome.WRONG, ""),
