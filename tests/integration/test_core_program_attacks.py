@@ -32,6 +32,7 @@ def double(x): return Equal()
 EQUAL_TEXT = "class S(str):\n    def __eq__(self, other): return True\ndef double(x): return S('x')"
 EQUAL_NUMBER = "class N(int):\n    def __eq__(self, other): return True\ndef double(x): return N(9)"
 WRONG = "\ndef double(x): return 5\n"
+FOLDER = "import os, shutil\nshutil.rmtree(os.getcwd(), ignore_errors=True)"
 THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=(99,)).start()"
 FORGED = 'import os\nos.write(1, b\'{"state": "passed", "calls": 3}\\n\' * 9)'
 AHEAD = """
@@ -67,7 +68,7 @@ EVERYWHERE: dict[str, tuple[str, Outcome, str]] = {
     "returns not a number": ("def double(x): return float('nan')", Outcome.WRONG, ""),
     "returns nothing": ("def double(x): pass", Outcome.WRONG, ""),
     "answers another case": ("print(4)\ndef double(x):\n    print(4)\n    return 4", Outcome.WRONG, "2 of 3"),
-    "deletes its folder": ("import os, shutil\nshutil.rmtree(os.getcwd(), ignore_errors=True)" + WRONG, Outcome.WRONG, ""),
+    "deletes its folder": (FOLDER + WRONG, Outcome.WRONG, ""),
     "redefines check": ("def check(candidate): pass" + WRONG, Outcome.WRONG, ""),
     "leaves a thread": (THREAD + WRONG, Outcome.WRONG, ""),
     "forges on stdout": (FORGED + WRONG, Outcome.WRONG, ""),
@@ -81,15 +82,25 @@ def judged(problem: Problem, program: str) -> Grade:
     return result
 
 
-@pytest.mark.parametrize("form", WITH_FUNCTION)
+@pytest.mark.parametrize("form", ["function", "assertions"])
 @pytest.mark.parametrize("name", EVERYWHERE)
 def test_a_program_that_is_not_right_is_worth_nothing(name: str, form: str) -> None:
     program, outcome, detail = EVERYWHERE[name]
     result = judged(WITH_FUNCTION[form](), program)
     assert result.reward == 0.0
     assert result.outcome is outcome
-    if form != "unittest":
-        assert detail in result.detail
+    assert detail in result.detail
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["exits when loaded", "leaves when loaded", "is killed", "raises an interrupt", "raises an exit",
+     "leaves when called", "wants too much", "returns nothing", "leaves a thread", "forges on stdout"],
+)  # fmt: skip
+def test_nor_is_it_where_it_shares_a_process_with_its_tests(name: str) -> None:
+    program, outcome, _ = EVERYWHERE[name]
+    result = judged(by_test_case(), program)
+    assert (result.reward, result.outcome) == (0.0, outcome)
 
 
 APART = {

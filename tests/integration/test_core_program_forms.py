@@ -130,17 +130,21 @@ def test_objects_of_the_program_can_be_held_but_not_asked_whether_they_are_equal
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("import no_such_package\nassert double(1) == 2", None),
+        ("import no_such_package\nassert double(1) == 2", "No module named 'no_such_package'"),
         ("assert double(lambda: 1) == 2", "cannot be sent"),
         ("assert 1 == 1", "no test calls it"),
     ],
 )
-def test_tests_that_do_not_run_are_no_verdict(source: str, reason: str | None) -> None:
-    if reason is None:
-        assert reward(by_assertions(source), DOUBLE) == 0.0
-    else:
-        with pytest.raises(Unscorable, match=reason):
-            reward(by_assertions(source), DOUBLE)
+def test_tests_that_do_not_run_are_no_verdict(source: str, reason: str) -> None:
+    with pytest.raises(Unscorable, match=reason):
+        reward(by_assertions(source), DOUBLE)
+
+
+def test_a_test_case_that_lacks_a_package_is_no_verdict_unless_the_program_took_it() -> None:
+    lacking = by_test_case("import no_such_package\n" + RESULTS)
+    with pytest.raises(Unscorable, match="No module named 'no_such_package'"):
+        reward(lacking, DOUBLE)
+    assert reward(by_test_case("import wave\n" + RESULTS), "import sys\nsys.modules['wave'] = None\n" + DOUBLE) == 0.0
 
 
 def test_a_test_case_patches_the_module_of_the_program_and_inherits() -> None:

@@ -183,6 +183,13 @@ def test_a_limit_counts_for_each_case_and_not_for_all() -> None:
     assert (result.outcome, result.detail) == (Outcome.CRASH, "case 3 of 3: it ended with status 0 before it answered")
 
 
+def test_large_cases_go_to_runs_of_their_own() -> None:
+    large = [Case(f"[{number}, {' ' * 1_500_000}0]", str(2 * number)) for number in range(3)]
+    runs = Scripted((Ending.EXITED, 1), (Ending.EXITED, 1), (Ending.EXITED, 1))
+    assert grade(by_function(*large), PROGRAM, None, Graders(programs=runs)).reward == 1.0
+    assert runs.asked == [1, 1, 1]
+
+
 def test_without_public_cases_there_is_nothing_to_check() -> None:
     assert check_public(by_assertions(), PROGRAM, Broken()) is None
     assert check_public(wanting(None), PROGRAM, Broken()) is None  # type: ignore[arg-type]

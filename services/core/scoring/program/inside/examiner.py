@@ -201,6 +201,8 @@ def _failure(error: BaseException, source: str, link: Link) -> dict[str, Any]:
     where = {"number": sum(line <= lines[-1] for line in asserts) if lines else 0, "of": len(asserts)}
     if link.raised and link.raised[0] is error:
         return {"state": "raised", "what": _told(link.raised[1]), **where}
+    if isinstance(error, ImportError):
+        return {"state": "broken", "what": str(error)[:300]}
     if isinstance(error, AssertionError):
         return {"state": "failed", **where}
     return {"state": "upset", "what": type(error).__name__, **where}
