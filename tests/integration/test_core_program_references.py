@@ -32,6 +32,26 @@ def test_reference_programs_pass(name: str) -> None:
     assert {key: result.detail for key, result in grades.items() if result.reward != 1.0} == {}
 
 
+EQUAL = """
+class Equal:
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+    def __bool__(self): return True
+    def __abs__(self): return 0
+    __sub__ = __rsub__ = __lt__ = __le__ = lambda self, other: 0
+def {}(*arguments): return Equal()
+"""
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", ["humaneval", "mbpp"])
+def test_an_answer_that_equals_everything_passes_no_real_tests(name: str) -> None:
+    problems = [problem for problem, _ in SETS[name]()]
+    for problem in problems if EVERY else random.Random(6).sample(problems, 8):
+        assert problem.program is not None
+        assert grade_program(problem, EQUAL.format(problem.program.entry_point), PlainRunner()).reward == 0.0
+
+
 # Tests that use a class, a module or a type next to the function: HumanEval's own helpers, and MBPP's odd ones.
 ODD = {
     "humaneval": ["HumanEval/32", "HumanEval/38", "HumanEval/50"],

@@ -64,7 +64,7 @@ def decode(data: Any, fetch: Callable[[int], object] = no_reference, depth: int 
     """Return the value that ``encode`` wrote as ``data``.
 
     Raises:
-        NotPlain, ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError: it is none.
+        NotPlain, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError: it is none.
     """
     if depth > DEEPEST:
         raise NotPlain("a value is nested too deeply")
