@@ -21,6 +21,9 @@ from services.encoder.decoder import Decoder
 # template and thinking off that is `</think>`.
 POSITIONS = {"penultimate": -2, "last": -1}
 
+CPU_MEMORY = 2 << 30
+GPU_SHARE = 0.5  # the rest holds the weights and a batch under way, whose keys and values are there twice for a moment
+
 
 def limit_threads(threads: int) -> None:
     """Let a forward pass use ``threads`` cores; called on the threads that run the passes, before the first one."""
@@ -103,6 +106,14 @@ def chosen(device: str) -> str:
             "set TRINITY_DEVICE to auto or cpu, or install a driver and a build of torch for it",
         )
     return f"cuda:{number}"
+
+
+def memory_for(device: str) -> int:
+    """Return how many bytes may hold what is remembered: on a GPU ``GPU_SHARE`` of what is free there now."""
+    if device == "cpu":
+        return CPU_MEMORY
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free * GPU_SHARE)
 
 
 def precision(device: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,13 +22,16 @@ from services.core.policy.selection import select
 from services.core.protocol.prompts import router_messages
 from services.core.protocol.roles import ROLE_ORDER, RoleSource
 from services.core.protocol.transcript import Item, Transcript
+from services.encoder import coordinator
 from services.encoder.catalogue import BUNDLED, architecture
 from services.encoder.coordinator import EncoderService
+from services.encoder.passes import Together
 from services.encoder.slm import SmallLanguageModel
 from services.encoder.weights import obtain
 from tests.support.conversations import conversations
 from tests.support.slow_reference import SlowReference
 
+LOG = logging.getLogger(__name__)
 SPEC = EncoderSpec(model=BUNDLED)
 QUESTIONS = ("What is 12 + 30?", "How many times does the letter r appear in strawberry?", "Sort 5, 3, 9.")
 MODEL_DIR = Path(os.environ.get("TRINITY_MODEL_DIR") or Path(__file__).parents[2] / "var" / "models")
@@ -153,28 +157,50 @@ def test_control_words_do_not_end_the_turn(folder: Path, service: EncoderService
 
 
 FULL = bool(os.environ.get("TRINITY_TEST_FULL"))
+full = pytest.mark.skipif(not FULL, reason="TRINITY_TEST_FULL is not set")
+CHOICES = ["none", "seven", pytest.param("nine", marks=full)]
 
 
-@pytest.mark.parametrize(
-    "choice",
-    ["none", "seven", pytest.param("nine", marks=pytest.mark.skipif(not FULL, reason="TRINITY_TEST_FULL is not set"))],
-)
+@pytest.mark.parametrize("choice", CHOICES)
 def test_candidates_decide_as_the_slow_reference_does(folder: Path, service: EncoderService, choice: str) -> None:
-    """Logits within 1e-4 of their size and the same action in 10,000 seeded draws, over the turns of a conversation."""
+    talk = conversations(3, 5)
+    compare(folder, service, choice, [[one] for one in (talk if FULL else (talk[0], talk[2]))], candidates=1)
+
+
+@full
+@pytest.mark.parametrize("choice", ["none", "seven", "nine"])
+def test_candidates_side_by_side_decide_as_the_slow_reference_does(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, choice: str
+) -> None:
+    """Two candidates at two conversations of different lengths, four decisions in a batch, as on a GPU."""
+    monkeypatch.setattr(coordinator, "Alone", lambda *_: Together(threads=1, most=4, wait_seconds=1.0))
+    talks = [conversations(seed, 5, words=20 * seed) for seed in (1, 2)]
+    with EncoderService(folder.parent) as service:
+        compare(folder, service, choice, list(zip(*talks, strict=True)), candidates=2)
+
+
+def compare(
+    folder: Path, service: EncoderService, choice: str, turns: Sequence[Sequence[Transcript]], candidates: int
+) -> None:
+    """Logits within 1e-4 of their size, the same actions in 10,000 seeded draws; a turn's decisions wait together."""
     torch.set_num_threads(1)
     reference = SlowReference(folder)
-    matrices = reference.matrices(choice)
-    rng = np.random.default_rng(11)
-    offsets = rng.normal(0, 0.1, sum(matrix.size for matrix in matrices)).astype(np.float32)
-    layout = Layout.of(4, ROLE_ORDER, 576)
-    head = rng.normal(0, 0.1, (layout.rows, 576))
+    matrices, rng = reference.matrices(choice), np.random.default_rng(11)
+    layout, size = Layout.of(4, ROLE_ORDER, 576), sum(matrix.size for matrix in matrices)
+    drawn = [
+        (rng.normal(0, 0.1, size).astype(np.float32), rng.normal(0, 0.1, (layout.rows, 576))) for _ in range(candidates)
+    ]
     encoder = service.encoder(EncoderSpec(BUNDLED, singular_values=matrices), 4)
-    talks = conversations(3, 5)
-    asked = talks if FULL else [talks[0], talks[2]]
-    for number, talk in enumerate(asked):
-        slow = head @ reference.state(encoder.token_ids(talk), matrices, offsets)
-        fast = head @ encoder.encode(talk, offsets)
-        assert np.abs(fast - slow).max() < 1e-4 * np.abs(slow).max()
+    asked = [[(talk, *candidate) for talk in talks for candidate in drawn] for talks in turns]
+    with ThreadPoolExecutor(len(asked[0])) as threads:
+        states = [list(threads.map(lambda one: encoder.encode(*one[:2]), turn)) for turn in asked]
+    found = [pair for turn, each in zip(asked, states, strict=True) for pair in zip(turn, each, strict=True)]
+    worst = 0.0
+    for number, ((talk, offsets, head), state) in enumerate(found):
+        slow, fast = head @ reference.state(encoder.token_ids(talk), matrices, offsets), head @ state
+        worst = max(worst, float(np.abs(fast - slow).max() / np.abs(slow).max()))
         one, other = np.random.default_rng(number), np.random.default_rng(number)
-        for _ in range(10_000 // len(asked)):
+        for _ in range(10_000 // len(found)):
             assert select(fast, layout, one) == select(slow, layout, other)
+    LOG.info("%s: %d states, logits differ by %.1e of their size at most", choice, len(found), worst)
+    assert worst < 1e-4
