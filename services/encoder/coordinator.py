@@ -22,7 +22,7 @@ from services.core.protocol.transcript import Item, Transcript
 from services.encoder.models import Model, Models
 from services.encoder.passes import Alone, AnyReader, Passes, Together
 from services.encoder.reader import Chain, Request, State, Stores
-from services.encoder.reading import CutCounter, Reading
+from services.encoder.reading import CUTTING_RULE, CutCounter, Reading
 from services.encoder.reference import QUESTIONS
 from services.encoder.slm import POSITIONS, memory_for
 from services.encoder.state_cache import CacheCounts, StateCache, StateFile
@@ -240,6 +240,7 @@ class Encoder:
             center=hashlib.sha256("\n".join(QUESTIONS).encode()).hexdigest() if self._spec.center else "",
             norm=str(self._spec.norm),
             singular_values=tuple(matrix.name for matrix in self._spec.singular_values),
+            cutting_rule=CUTTING_RULE,
         )
 
 

@@ -99,18 +99,24 @@ def chosen(device: str) -> str:
         return "cuda:0" if here else "cpu"
     if device == "cpu":
         return device
-    number = int(device.partition(":")[2] or 0)
-    if number >= here:
+    if _number(device) >= here:
         raise PrerequisiteMissing(
             f"the GPU {device} is not here: torch {torch.__version__} sees {here}",
             "set TRINITY_DEVICE to auto or cpu, or install a driver and a build of torch for it",
         )
-    return f"cuda:{number}"
+    return f"cuda:{_number(device)}"
+
+
+def _number(device: str) -> int:
+    return int(device.partition(":")[2] or 0)
 
 
 def memory_for(device: str) -> int:
-    """Return how many bytes may hold what is remembered: on a GPU ``GPU_SHARE`` of what is free there now."""
-    if device == "cpu":
+    """Return how many bytes may hold what is remembered: on a GPU ``GPU_SHARE`` of what is free there now.
+
+    A device that is not here fails where the model is loaded.
+    """
+    if not device.startswith("cuda") or _number(device) >= torch.cuda.device_count():
         return CPU_MEMORY
     free, _ = torch.cuda.mem_get_info(device)
     return int(free * GPU_SHARE)

@@ -112,5 +112,7 @@ def test_the_device_is_chosen_or_said_to_be_missing() -> None:
 
 def test_on_a_gpu_what_is_remembered_gets_half_of_its_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: {"cuda:1": (20 << 30, 80 << 30)}[device])
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert memory_for("cuda:1") == 10 << 30
+    assert memory_for("cuda:2") == 2 << 30  # not here
     assert memory_for("cpu") == 2 << 30
