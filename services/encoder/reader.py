@@ -56,7 +56,7 @@ class Past:
 
     @property
     def size(self) -> int:
-        return sum(tensor.nbytes for layer in self.layers for tensor in layer)
+        return self.layers.nbytes
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class Reader:
     def _job(self, span: _Span, chain: Chain, candidate: bytes, change: Change | None, base: _Base | None) -> _Job:
         ids = chain[-1]
         known = 0 if base is None else min(_shared(base.past.token_ids, ids), len(ids) - 1)
-        past = () if base is None or not known else tuple((k[:, :known], v[:, :known]) for k, v in base.past.layers)
+        past = None if base is None or not known else base.past.layers[..., :known, :]
         inputs = self._token_ids(ids[known:]) if span.first == 0 else self._output(chain).states[known:]
         return _Job(chain, candidate, () if base is None else base.chain, known, Piece(inputs, past, change))
 
