@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import TextClause
 
-from services.storage import episodes, events, generations, leases, ledger, outbox
+from services.storage import episodes, events, generations, leases, ledger, limits, outbox, replies
 from services.storage.engine import Database
 from tests.support.storage import Scene, open_next, query, scene
 
@@ -66,6 +66,9 @@ CALL = {
     "tokens": 1,
     "usd": "1",
     "lease": 60.0,
+    "meter": "k",
+    "granted": True,
+    "probe": False,
 }
 SETTLED = {
     "id": 5,
@@ -75,7 +78,8 @@ SETTLED = {
     "completion": 0,
     "estimated": False,
     "latency": 1.0,
-    "hit": False,
+    "meter": "k",
+    "answered": True,
 }
 SCORED = {"id": 5, "attempt": 1, "owner": "w", "reward": 1.0, "termination": "accepted", "count": 0, "turns": []}
 BEATEN = {"ids": [5, 6], "attempts": [1, 1], "owners": ["w", "w"], "lease": 60.0}
@@ -96,7 +100,7 @@ def rows(row: dict[str, Any]) -> dict[str, Any]:
             episodes.NOTIFY_FINISHED, {"generations": [1], "campaigns": [1], "channel": "trinity"}, id="notify"
         ),
         pytest.param(episodes.FAIL, FAILED, id="fail"),
-        pytest.param(episodes.GIVE_BACK, FENCE, id="give back"),
+        pytest.param(episodes.GIVE_BACK, {**FENCE, "seconds": 1.0}, id="give back"),
         pytest.param(leases.HEARTBEAT, BEATEN, id="beat"),
         pytest.param(leases.AFFECTED, {"orphan": 60.0}, id="sweep"),
         pytest.param(ledger.RESERVE, rows(CALL), id="reserve"),
@@ -104,6 +108,8 @@ def rows(row: dict[str, Any]) -> dict[str, Any]:
         pytest.param(ledger.LEFT_OPEN, {"episode": 5, "attempt": 1}, id="left open"),
         pytest.param(ledger.GIVE_UP, {"calls": [5, 6]}, id="give up"),
         pytest.param(ledger.ABANDONED, {"ids": [1], "orphan": 60.0}, id="abandoned"),
+        pytest.param(limits.USE, {"keys": ["k"], "rows": json.dumps([CALL]), "counted": 62.0}, id="limits"),
+        pytest.param(replies.RECALL, rows(CALL | {"key": "k", "asked": "k"}), id="recall"),
         pytest.param(outbox.WAITING, {"window": 48, "republish": 60.0}, id="outbox"),
         pytest.param(
             outbox.LOCK, {"campaigns": [1], "counts": [48], "window": 48, "republish": 60.0}, id="lock what is sent"
