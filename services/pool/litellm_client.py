@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -9,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import httpx
 import litellm
 from litellm.llms.custom_httpx.http_handler import HTTPHandler
 
@@ -16,8 +18,9 @@ from services.core.campaign import ModelSpec
 from services.core.errors import AuthenticationFailed, SpecError
 from services.core.protocol.ports import Message, Reply
 from services.pool.counting import require_window
-from services.pool.exchange import WatchedClient
+from services.pool.exchange import Exchange, WatchedClient
 from services.pool.failures import failure_of
+from services.pool.openai_http import PREFIX, NoCompletion, complete, speaks
 from services.pool.replies import reply_of
 
 # What the ledger, the deadline and the retry loop rely on; a campaign's options must not change it.
@@ -48,10 +51,11 @@ RESERVED_OPTIONS = frozenset(
         "timeout",
     }
 )
+TALKATIVE = ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router", "openai", "httpx", "httpcore")
 NO_KEY = "none"
 # Providers that litellm reaches by its own HTTP code, which takes our client; other ones keep a deadline per read only.
 OWN_HTTP = ("anthropic/", "gemini/")
-FAILURES = tuple(litellm.exceptions.LITELLM_EXCEPTION_TYPES)
+FAILURES = (*litellm.exceptions.LITELLM_EXCEPTION_TYPES, NoCompletion, httpx.HTTPError)
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)$", re.IGNORECASE)
 SHORTEST_SECRET = 8
 HALF_SURROGATES = re.compile("[\ud800-\udfff]")
@@ -73,6 +77,7 @@ class LitellmPool:
         resolve_base_url: turns ``local:NAME`` into an address.
         environment: where keys are looked up, by name, at every call, so that a key can be exchanged under a running
             worker and none is kept.
+        direct: ask OpenAI-compatible addresses without litellm where that means the same.
 
     Raises:
         SpecError: an option of a model is one of ``RESERVED_OPTIONS``.
@@ -83,6 +88,8 @@ class LitellmPool:
         models: Sequence[ModelSpec],
         resolve_base_url: Callable[[str | None], str | None] = _unchanged,
         environment: Mapping[str, str] = os.environ,
+        *,
+        direct: bool = True,
     ) -> None:
         for model in models:
             for option in sorted(RESERVED_OPTIONS & model.options.keys()):
@@ -90,6 +97,7 @@ class LitellmPool:
         self._models = tuple(models)
         self._addresses = tuple(resolve_base_url(model.base_url) for model in models)
         self._environment = environment
+        self._direct = direct
         self._client = _shared_client()
         self._handler = HTTPHandler(client=self._client)
 
@@ -124,14 +132,41 @@ class LitellmPool:
         started = time.perf_counter()
         with self._client.exchange(timeout_seconds) as exchange:
             try:
-                response = litellm.completion(
-                    **{"temperature": temperature, **model.options},
-                    **self._request(agent, messages, max_output_tokens, key, timeout_seconds),
-                )
+                response = self._response(agent, messages, max_output_tokens, temperature, key, exchange)
             except FAILURES as error:
-                # The chain is cut: litellm's messages and frames may show the key.
+                # The chain is cut: messages and frames below may show the key.
                 raise failure_of(model.name, error, exchange, (key or "", *self._secrets())) from None
         return reply_of(model, response, messages, max_output_tokens, time.perf_counter() - started)
+
+    def _response(
+        self,
+        agent: int,
+        messages: Sequence[Message],
+        max_output_tokens: int,
+        temperature: float,
+        key: str | None,
+        exchange: Exchange,
+    ) -> Any:
+        model, address = self._models[agent], self._addresses[agent]
+        written = [{"role": m.role, "content": HALF_SURROGATES.sub("\ufffd", m.content)} for m in messages]
+        if self._direct and address is not None and speaks(model):
+            settings = {"max_tokens": max_output_tokens, "temperature": temperature}
+            return complete(self._client, exchange, address, key or NO_KEY, model, written, settings)
+        handed = model.litellm_model.startswith(OWN_HTTP)
+        watched = handed or model.litellm_model.startswith(PREFIX)
+        return litellm.completion(
+            **{"temperature": temperature, **model.options},
+            model=model.litellm_model,
+            messages=written,
+            max_tokens=max_output_tokens,
+            api_base=address,
+            api_key=key,
+            timeout=UNREACHED_SECONDS if watched else exchange.remaining_seconds,
+            num_retries=0,
+            max_retries=0,
+            **{"no-log": True},
+            **({"client": self._handler} if handed else {}),
+        )
 
     def _secrets(self) -> Iterator[str]:
         """Yield what else in the environment looks like a key; providers echo the one that litellm found there."""
@@ -148,25 +183,6 @@ class LitellmPool:
         # Without this, the SDK would send the provider's own key from the environment to somebody else's address.
         return NO_KEY if model.base_url is not None else None
 
-    def _request(
-        self, agent: int, messages: Sequence[Message], max_output_tokens: int, key: str | None, timeout_seconds: float
-    ) -> dict[str, Any]:
-        model = self._models[agent]
-        handed = model.litellm_model.startswith(OWN_HTTP)
-        watched = handed or model.litellm_model.startswith("openai/")
-        return {
-            "model": model.litellm_model,
-            "messages": [{"role": m.role, "content": HALF_SURROGATES.sub("\ufffd", m.content)} for m in messages],
-            "max_tokens": max_output_tokens,
-            "api_base": self._addresses[agent],
-            "api_key": key,
-            "timeout": UNREACHED_SECONDS if watched else timeout_seconds,
-            "num_retries": 0,
-            "max_retries": 0,
-            "no-log": True,
-            **({"client": self._handler} if handed else {}),
-        }
-
 
 def _shared_client() -> WatchedClient:
     # litellm takes an HTTP client for OpenAI-compatible providers from this global and from nowhere else that works
@@ -175,8 +191,15 @@ def _shared_client() -> WatchedClient:
         litellm.client_session = WatchedClient()
         litellm.suppress_debug_info = True
         litellm.telemetry = False
+        _quieten()
         _warm_up()
     return litellm.client_session
+
+
+def _quieten() -> None:
+    """Hold the libraries to warnings, whatever LITELLM_LOG or OPENAI_LOG say: their debug lines show keys."""
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _warm_up() -> None:
