@@ -16,6 +16,7 @@ import httpx
 
 LARGEST_BODY = 32 * 1024 * 1024
 LONGEST_REFUSAL = 4096
+NO_HEADERS: Mapping[str, str] = {}
 
 
 class BodyTooLarge(httpx.TransportError):
@@ -30,6 +31,7 @@ class Exchange:
         status: of the response, None as long as there is none.
         headers: of the response, names in lower case.
         complete: the whole body arrived.
+        sent: headers of the request beyond the usual ones.
         refusal: the beginning of an error's body; its codes say more than the message that litellm keeps.
         failure: what the connection died of.
     """
@@ -39,6 +41,7 @@ class Exchange:
         self.status: int | None = None
         self.headers: Mapping[str, str] = {}
         self.complete = False
+        self.sent: Mapping[str, str] = NO_HEADERS
         self.refusal = ""
         self.failure: httpx.HTTPError | None = None
 
@@ -82,9 +85,10 @@ class WatchedClient(httpx.Client):
         self._thread = threading.local()
 
     @contextmanager
-    def exchange(self, timeout_seconds: float) -> Iterator[Exchange]:
-        """Bound everything that this thread sends in the block by one deadline."""
+    def exchange(self, timeout_seconds: float, headers: Mapping[str, str] = NO_HEADERS) -> Iterator[Exchange]:
+        """Bound everything that this thread sends in the block by one deadline; ``headers`` go with it."""
         current = Exchange(timeout_seconds)
+        current.sent = headers
         self._thread.exchange = current
         try:
             yield current
@@ -106,6 +110,7 @@ class WatchedClient(httpx.Client):
         self, request: httpx.Request, exchange: Exchange, stream: bool, options: dict[str, Any]
     ) -> httpx.Response:
         left = max(exchange.remaining_seconds, 0.001)
+        request.headers.update(exchange.sent)
         request.extensions = {**request.extensions, "timeout": httpx.Timeout(left).as_dict()}
         response = super().send(request, stream=True, **options)
         exchange.status = response.status_code

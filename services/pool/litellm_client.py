@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
 
+import httpx
 import litellm
 from litellm.llms.custom_httpx.http_handler import HTTPHandler
 
@@ -17,9 +19,10 @@ from services.core.campaign import ModelSpec
 from services.core.errors import AuthenticationFailed, SpecError
 from services.core.protocol.ports import Message, Reply
 from services.pool.counting import require_window
-from services.pool.exchange import WatchedClient
+from services.pool.exchange import Exchange, WatchedClient
 from services.pool.failures import failure_of
 from services.pool.local.wire import CALL_HEADER
+from services.pool.openai_http import PREFIX, NoCompletion, complete, speaks
 from services.pool.replies import reply_of
 
 # What the ledger, the deadline and the retry loop rely on; a campaign's options must not change it.
@@ -50,11 +53,12 @@ RESERVED_OPTIONS = frozenset(
         "timeout",
     }
 )
+TALKATIVE = ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router", "openai", "httpx", "httpcore")
 NO_KEY = "none"
 LOCAL = "local:"
 # Providers that litellm reaches by its own HTTP code, which takes our client; other ones keep a deadline per read only.
 OWN_HTTP = ("anthropic/", "gemini/")
-FAILURES = tuple(litellm.exceptions.LITELLM_EXCEPTION_TYPES)
+FAILURES = (*litellm.exceptions.LITELLM_EXCEPTION_TYPES, NoCompletion, httpx.HTTPError)
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)$", re.IGNORECASE)
 SHORTEST_SECRET = 8
 HALF_SURROGATES = re.compile("[\ud800-\udfff]")
@@ -76,6 +80,7 @@ class LitellmPool:
         resolve_base_url: turns ``local:NAME`` into an address.
         environment: where keys are looked up, by name, at every call, so that a key can be exchanged under a running
             worker and none is kept.
+        direct: ask OpenAI-compatible addresses without litellm where that means the same.
 
     Raises:
         SpecError: an option of a model is one of ``RESERVED_OPTIONS``.
@@ -86,6 +91,8 @@ class LitellmPool:
         models: Sequence[ModelSpec],
         resolve_base_url: Callable[[str | None], str | None] = _unchanged,
         environment: Mapping[str, str] = os.environ,
+        *,
+        direct: bool = True,
     ) -> None:
         for model in models:
             for option in sorted(RESERVED_OPTIONS & model.options.keys()):
@@ -93,6 +100,7 @@ class LitellmPool:
         self._models = tuple(models)
         self._addresses = tuple(resolve_base_url(model.base_url) for model in models)
         self._environment = environment
+        self._direct = direct
         self._client = _shared_client()
         self._handler = HTTPHandler(client=self._client)
         self._label = ""
@@ -126,16 +134,43 @@ class LitellmPool:
         require_window(model, messages, max_output_tokens)
         key = self._key(model)
         started = time.perf_counter()
-        with self._client.exchange(timeout_seconds) as exchange:
+        with self._client.exchange(timeout_seconds, self._told(model)) as exchange:
             try:
-                response = litellm.completion(
-                    **{"temperature": temperature, **model.options},
-                    **self._request(agent, messages, max_output_tokens, key, timeout_seconds),
-                )
+                response = self._response(agent, messages, max_output_tokens, temperature, key, exchange)
             except FAILURES as error:
-                # The chain is cut: litellm's messages and frames may show the key.
+                # The chain is cut: messages and frames below may show the key.
                 raise failure_of(model.name, error, exchange, (key or "", *self._secrets())) from None
         return reply_of(model, response, messages, max_output_tokens, time.perf_counter() - started)
+
+    def _response(
+        self,
+        agent: int,
+        messages: Sequence[Message],
+        max_output_tokens: int,
+        temperature: float,
+        key: str | None,
+        exchange: Exchange,
+    ) -> Any:
+        model, address = self._models[agent], self._addresses[agent]
+        written = [{"role": m.role, "content": HALF_SURROGATES.sub("\ufffd", m.content)} for m in messages]
+        if self._direct and address is not None and speaks(model):
+            settings = {"max_tokens": max_output_tokens, "temperature": temperature}
+            return complete(self._client, exchange, address, key or NO_KEY, model, written, settings)
+        handed = model.litellm_model.startswith(OWN_HTTP)
+        watched = handed or model.litellm_model.startswith(PREFIX)
+        return litellm.completion(
+            **{"temperature": temperature, **model.options},
+            model=model.litellm_model,
+            messages=written,
+            max_tokens=max_output_tokens,
+            api_base=address,
+            api_key=key,
+            timeout=UNREACHED_SECONDS if watched else exchange.remaining_seconds,
+            num_retries=0,
+            max_retries=0,
+            **{"no-log": True},
+            **({"client": self._handler} if handed else {}),
+        )
 
     def _secrets(self) -> Iterator[str]:
         """Yield what else in the environment looks like a key; providers echo the one that litellm found there."""
@@ -158,26 +193,10 @@ class LitellmPool:
         # Without this, the SDK would send the provider's own key from the environment to somebody else's address.
         return NO_KEY if model.base_url is not None else None
 
-    def _request(
-        self, agent: int, messages: Sequence[Message], max_output_tokens: int, key: str | None, timeout_seconds: float
-    ) -> dict[str, Any]:
-        model = self._models[agent]
-        handed = model.litellm_model.startswith(OWN_HTTP)
-        watched = handed or model.litellm_model.startswith("openai/")
-        told = self._label and (model.base_url or "").startswith(LOCAL)
-        return {
-            **({"extra_headers": {CALL_HEADER: self._label}} if told else {}),
-            "model": model.litellm_model,
-            "messages": [{"role": m.role, "content": HALF_SURROGATES.sub("\ufffd", m.content)} for m in messages],
-            "max_tokens": max_output_tokens,
-            "api_base": self._addresses[agent],
-            "api_key": key,
-            "timeout": UNREACHED_SECONDS if watched else timeout_seconds,
-            "num_retries": 0,
-            "max_retries": 0,
-            "no-log": True,
-            **({"client": self._handler} if handed else {}),
-        }
+    def _told(self, model: ModelSpec) -> Mapping[str, str]:
+        """Return what a local pool is told in the head of a request; providers are told nothing."""
+        local = (model.base_url or "").startswith(LOCAL)
+        return {CALL_HEADER: self._label} if self._label and local else {}
 
 
 def _shared_client() -> WatchedClient:
@@ -187,8 +206,15 @@ def _shared_client() -> WatchedClient:
         litellm.client_session = WatchedClient()
         litellm.suppress_debug_info = True
         litellm.telemetry = False
+        _quieten()
         _warm_up()
     return litellm.client_session
+
+
+def _quieten() -> None:
+    """Hold the libraries to warnings, whatever LITELLM_LOG or OPENAI_LOG say: their debug lines show keys."""
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _warm_up() -> None:

@@ -8,11 +8,12 @@ from typing import Any
 from services.core.campaign import ModelSpec
 from services.core.errors import BadReply
 from services.core.ledger.usage import Usage
+from services.core.protocol.answers import without_reasoning
 from services.core.protocol.ports import Message, Reply
 from services.pool.counting import estimated
-from services.pool.failures import masked
 
 # No window is larger; what is, is no count of tokens.
+ENDINGS = {"max_tokens": "length", "max_output_tokens": "length", "content_filtered": "content_filter"}
 LARGEST_COUNT = 100_000_000
 
 
@@ -26,20 +27,25 @@ def reply_of(
     """
     try:
         choice = response.choices[0]
-        text, reason = choice.message.content, choice.finish_reason
+        text, reason = choice.message.content, getattr(choice, "finish_reason", None)
     except (AttributeError, IndexError, TypeError):
         raise BadReply(f"{model.name}: the reply has no choices", billed_unknown=True) from None
     if text is not None and not isinstance(text, str):
-        raise BadReply(f"{model.name}: the reply's content is no text: {masked(repr(text), ())}", billed_unknown=True)
-    text, thoughts = text or "", _thoughts(choice.message)
+        kind = type(text).__name__
+        raise BadReply(f"{model.name}: the reply's content is no text but a {kind}", billed_unknown=True)
+    text, thoughts = _without_thoughts(text or "", choice.message)
     usage = believable(getattr(response, "usage", None), bool(text or thoughts))
     usage = usage or estimated(model, messages, max_output_tokens, text + thoughts)
-    return Reply(text, str(reason or ""), usage, latency_seconds, bool(thoughts.strip()))
+    reason = ENDINGS.get(str(reason), str(reason or ""))
+    return Reply(text, reason, usage, latency_seconds, bool(thoughts.strip()))
 
 
-def _thoughts(message: Any) -> str:
-    thoughts = getattr(message, "reasoning_content", None)
-    return thoughts if isinstance(thoughts, str) else ""
+def _without_thoughts(text: str, message: Any) -> tuple[str, str]:
+    """Return the text without a block of reasoning before it, and all reasoning; servers name its field differently."""
+    said = without_reasoning(text)
+    fields = (getattr(message, name, None) for name in ("reasoning_content", "reasoning"))
+    thoughts = [field for field in fields if isinstance(field, str)]
+    return said, "".join([*thoughts[:1], text[: len(text) - len(said)]])
 
 
 def believable(reported: Any, said_something: bool) -> Usage | None:

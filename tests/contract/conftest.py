@@ -11,6 +11,13 @@ from tests.support.model_pool import ProviderOf
 from tests.support.provider import ScriptedProvider
 
 
+@pytest.fixture(params=["direct", "litellm"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenAI-compatible addresses asked by ourselves, and through litellm."""
+    if request.param == "litellm":
+        monkeypatch.setattr("services.pool.litellm_client.speaks", lambda model: False)
+
+
 @pytest.fixture
 def provider_of() -> Iterator[ProviderOf]:
     running: list[ScriptedProvider] = []

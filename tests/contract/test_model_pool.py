@@ -168,6 +168,7 @@ FAILURES: list[tuple[str, Step, type[PoolError], bool]] = [
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 class TestFailures:
+    @pytest.mark.usefixtures("either_way")
     @pytest.mark.parametrize(("step", "kind", "billed"), [f[1:] for f in FAILURES], ids=[f[0] for f in FAILURES])
     def test_is_one_request_and_one_typed_error(
         self, provider_of: ProviderOf, step: Step, kind: type[PoolError], billed: bool

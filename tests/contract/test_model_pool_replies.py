@@ -31,6 +31,7 @@ EXACT = bound_usage(MESSAGES, 500).prompt_tokens
 LONG = "x" * 100_000
 
 
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize(
     ("step", "text", "reason", "kind", "fault"),
     [
@@ -70,6 +71,7 @@ def parts(cached: object, reasoning: object) -> dict[str, Any]:
     }
 
 
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize(
     ("usage", "booked"),
     [
@@ -99,6 +101,7 @@ NO_COUNTS: list[object] = [
 ]
 
 
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("usage", NO_COUNTS, ids=str)
 def test_counts_that_are_missing_or_nonsense_are_our_own(provider_of: ProviderOf, usage: object) -> None:
     answer = ask(LitellmPool([model(provider_of(reply("hello", usage=usage)).url)]))

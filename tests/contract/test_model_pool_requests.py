@@ -12,6 +12,7 @@ from tests.support.provider import error, reply
 KEY = "sk-canary-0123456789"
 
 
+@pytest.mark.usefixtures("either_way")
 class TestRequest:
     def test_carries_what_was_asked_and_nothing_else(self, provider_of: ProviderOf) -> None:
         provider = provider_of(reply())
@@ -80,6 +81,7 @@ class TestKeys:
 
         assert KEY not in str(provider.requests[0].headers)
 
+    @pytest.mark.usefixtures("either_way")
     @pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
     def test_are_in_no_error(
         self,
