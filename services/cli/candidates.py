@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from services.core.campaign import Campaign, Matrix, Norm, Notes, SearchSpec
+from services.core.campaign import Campaign, EvidenceUse, Matrix, Norm, Notes, SearchSpec
 from services.core.policy.layout import Layout
 
 
@@ -66,7 +66,14 @@ def protocol_text(campaign: Campaign, layout: Layout) -> str:
     agents = ", ".join(campaign.pool[agent].name for agent in layout.agents)
     masked = f"; only {agents}" if protocol.agents else ""
     notes = "; notes of Workers alone" if protocol.notes is Notes.WORKER else ""
-    return f"{', '.join(protocol.roles)}; at most {protocol.max_turns} turns{masked}{notes}"
+    return f"{', '.join(protocol.roles)}; at most {protocol.max_turns} turns{masked}{notes}{checks_text(campaign)}"
+
+
+def checks_text(campaign: Campaign) -> str:
+    """Return what checks answers beside the Verifier and the references; nothing in most campaigns."""
+    protocol = campaign.protocol
+    evidence = "" if protocol.evidence is EvidenceUse.NONE else f"; evidence: {protocol.evidence}"
+    return evidence + ("" if campaign.scoring.judge is None else f"; judge: {campaign.scoring.judge}")
 
 
 def search_text(search: SearchSpec) -> str:

@@ -13,7 +13,15 @@ from services.core.protocol.roles import ROLE_ORDER
 from services.core.states import AttemptOutcome
 from services.storage import overview
 from services.storage.engine import Database
-from services.storage.records import CallTotals, CampaignRecord, CampaignRow, CurvePoint, EventRecord, Progress
+from services.storage.records import (
+    CallTotals,
+    CampaignRecord,
+    CampaignRow,
+    CurvePoint,
+    EventRecord,
+    OutcomeCount,
+    Progress,
+)
 
 
 def show_list(database: Database, *, as_json: bool) -> None:
@@ -46,6 +54,7 @@ def show_campaign(database: Database, name: str, events_limit: int, *, as_json: 
     show_head(found)
     show_spend(found.record)
     show_curve(found)
+    show_outcomes(found.outcomes)
     show_totals(found.totals)
     reporting.show_comparison(facts)
     show_events(found.events)
@@ -67,6 +76,7 @@ def as_document(found: Overview, comparison: object) -> Mapping[str, Any]:
         "learning_curve": found.curve,
         "last_validation": found.last_validation,
         "calls": found.totals,
+        "outcomes": found.outcomes,
         "comparison": comparison,
         "coordinator": released,
         "events": found.events,
@@ -162,6 +172,18 @@ def curve_row(point: CurvePoint, names: Sequence[str]) -> tuple[object, ...]:
 
 def shares(parts: Iterable[tuple[str, float]]) -> str:
     return " ".join(f"{name} {render.share(part)}" for name, part in parts) or render.MISSING
+
+
+def show_outcomes(outcomes: Sequence[OutcomeCount]) -> None:
+    """Print why episodes were worth what they were, and which of them were worth nothing that could be told."""
+    if not outcomes:
+        return
+    render.show("\noutcomes")
+    rows = [
+        (each.purpose, each.outcome, "no reward" if each.failed else "", render.count(each.episodes))
+        for each in outcomes
+    ]
+    render.show_table(("episodes of", "outcome", "", "episodes"), rows, indent=2)
 
 
 def show_totals(totals: Sequence[CallTotals]) -> None:

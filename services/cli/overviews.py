@@ -17,6 +17,7 @@ from services.storage.records import (
     CurvePoint,
     EvaluationRow,
     EventRecord,
+    OutcomeCount,
     Progress,
 )
 
@@ -33,6 +34,7 @@ class Overview:
     curve: list[CurvePoint]
     last_validation: float | None
     totals: list[CallTotals]
+    outcomes: list[OutcomeCount]
     evaluation: list[EvaluationRow]
     coordinator: CoordinatorRecord | None
     events: list[EventRecord]
@@ -53,6 +55,7 @@ def read(database: Database, name: str, events_limit: int = 0) -> Overview:
             curve=overview.learning_curve(conn, record.id),
             last_validation=last_validation(conn, record),
             totals=ledger.totals(conn, record.id),
+            outcomes=overview.outcomes(conn, record.id),
             evaluation=overview.evaluation(conn, record.id),
             coordinator=coordinators.of_campaign(conn, record.id),
             events=telling_events(conn, record, events_limit) if events_limit else [],

@@ -11,9 +11,9 @@ from sqlalchemy import Connection, Row, text
 
 from services.core.ids import CampaignId
 from services.core.protocol.roles import Role
-from services.core.states import CampaignState, CandidateKind, EpisodeState, GenerationKind, GenerationState
+from services.core.states import CampaignState, CandidateKind, EpisodeState, GenerationKind, GenerationState, Purpose
 from services.storage import campaigns
-from services.storage.records import CampaignRow, CurvePoint, EvaluationRow, Progress
+from services.storage.records import CampaignRow, CurvePoint, EvaluationRow, OutcomeCount, Progress
 from services.storage.text_codec import unescape
 
 CAMPAIGN_ROWS = text("""
@@ -70,6 +70,15 @@ join episode e on e.generation_id = g.id and e.state = 'scored' and e.purpose = 
 join turn t on t.episode_id = e.id and t.attempt = e.attempt
 where g.campaign_id = :id and g.kind = 'training' and g.state = 'closed'
 group by g.id, t.agent, t.role
+""")
+
+# Episodes of before there were outcomes have none.
+OUTCOMES = text("""
+select e.purpose, coalesce(e.outcome, e.failure_kind, 'not told') as outcome, e.state = 'failed' as failed,
+    count(*) as episodes
+from generation g join episode e on e.generation_id = g.id and e.state in ('scored', 'failed')
+where g.campaign_id = :id
+group by 1, 2, 3 order by 1, 3, 4 desc, 2
 """)
 
 K = TypeVar("K")
@@ -153,6 +162,14 @@ def learning_curve(conn: Connection, campaign_id: CampaignId) -> list[CurvePoint
             )
         )
     return points
+
+
+def outcomes(conn: Connection, campaign_id: CampaignId) -> list[OutcomeCount]:
+    """Return how the campaign's episodes ended by purpose, the most frequent first; episodes that failed come last."""
+    return [
+        OutcomeCount(Purpose(row.purpose), unescape(row.outcome), row.failed, row.episodes)
+        for row in conn.execute(OUTCOMES, {"id": campaign_id})
+    ]
 
 
 def evaluation(conn: Connection, campaign_id: CampaignId) -> list[EvaluationRow]:

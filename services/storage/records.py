@@ -235,6 +235,16 @@ class CallTotals:
 
 
 @dataclass(frozen=True)
+class OutcomeCount:
+    """Episodes of one purpose with one outcome: why the reward was what it was, or the failure if there is none."""
+
+    purpose: Purpose
+    outcome: str
+    failed: bool
+    episodes: int
+
+
+@dataclass(frozen=True)
 class EventRecord:
     id: EventId
     campaign_id: CampaignId

@@ -18,10 +18,11 @@ from services.core.protocol.roles import Role
 from services.core.protocol.transcript import Transcript
 from services.core.scoring.ports import Execution, Job
 from services.core.scoring.scorer import Graders
-from services.core.states import CampaignState
+from services.core.states import CampaignState, Purpose
 from services.pool.litellm_client import LitellmPool
-from services.storage import ledger
+from services.storage import ledger, overview
 from services.storage.engine import Database
+from services.storage.records import OutcomeCount
 from tests.support.campaigns import PRICE, small_campaign
 from tests.support.plain_runner import PlainRunner
 from tests.support.provider import Logged, ScriptedProvider, Step, reply
@@ -77,7 +78,9 @@ def test_a_rating_is_metered_after_the_last_turn(database: Database) -> None:
         assert at.campaign().spend.usd_charged == 2 * cost
         with database.transaction() as conn:
             totals = {(each.role.value, each.calls) for each in ledger.totals(conn, at.campaign_id)}
+            outcomes = overview.outcomes(conn, at.campaign_id)
         assert totals == {("worker", 1), ("judge", 1)}
+        assert outcomes == [OutcomeCount(Purpose.TRAINING, "partial", False, 1)]
 
 
 def test_a_rating_is_asked_for_again_under_the_next_number(database: Database) -> None:
@@ -97,6 +100,9 @@ def test_a_judge_that_never_rates_fails_the_attempt_and_never_gives_a_reward(dat
             conn.exec_driver_sql("update episode set available_at = now()")
         at.run()
         assert at.episode() == ("failed", None, 2, "GradingUnavailable")
+        with database.transaction() as conn:
+            outcomes = overview.outcomes(conn, at.campaign_id)
+        assert outcomes == [OutcomeCount(Purpose.TRAINING, "GradingUnavailable", True, 1)]
         assert at.campaign().spend.usd_reserved == Decimal(0)
 
 
