@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -27,6 +27,7 @@ from tests.support.campaigns import PRICE, small_campaign
 from tests.support.plain_runner import PlainRunner
 from tests.support.provider import Logged, ScriptedProvider, Step, reply
 from tests.support.stub_models import StubEncoders
+from tests.support.waiting import wait_for
 from tests.support.worker import Bench, bench_of
 
 pytestmark = pytest.mark.usefixtures("ends_clean")
@@ -54,7 +55,8 @@ def bench(database: Database, provider: ScriptedProvider, problems: str, **chang
     campaign = small_campaign(pool=models, scoring=ScoringSpec("bob"))
     protocol = ProtocolSpec(roles=(Role.WORKER,), max_turns=1, max_output_tokens=64)
     changed = replace(campaign, **{"protocol": protocol, **changes})
-    with bench_of(database, changed, StubEncoders(lambda: 4), lambda campaign: LitellmPool(campaign.pool)) as at:
+    encoders, make_pool = StubEncoders(lambda: 4), lambda campaign: LitellmPool(campaign.pool)
+    with bench_of(database, changed, encoders, make_pool, heartbeat_seconds=0.05) as at:
         with at.database.transaction() as conn:
             conn.exec_driver_sql(problems)
         yield at
@@ -175,3 +177,45 @@ def test_evidence_that_cannot_be_had_is_a_failed_attempt(
         at.run()
         assert at.episode()[:2] == ("pending", None)
         assert at.query("select error_kind from attempt") == [(failure,)]
+
+
+@dataclass
+class Slow:
+    """A sandbox whose program does not end before the lease was extended meanwhile."""
+
+    database: Database
+    name: str = "slow"
+
+    def run(self, job: Job) -> Execution:
+        with self.database.transaction() as conn:
+            conn.exec_driver_sql("update episode set lease_expires_at = now() where state = 'running'")
+        wait_for(self._extended, seconds=20, what="a heartbeat during the run", pause=0.02)
+        return PlainRunner().run(job)
+
+    def examine(self, examiner: Job, candidate: Job) -> tuple[Execution, Execution]:
+        raise AssertionError("nothing is examined here")
+
+    def _extended(self) -> bool:
+        extended = "select lease_expires_at > now() + interval '30 seconds' from episode where state = 'running'"
+        with self.database.transaction() as conn:
+            return bool(conn.exec_driver_sql(extended).scalar_one())
+
+
+def test_the_lease_is_kept_alive_while_an_answer_is_graded(database: Database) -> None:
+    said = script({"You are the Worker.": "<answer>print(2 * int(input()))</answer>"})
+    with ScriptedProvider(said) as provider, bench(database, provider, PROGRAMS) as at:
+        at.runtime.graders = Graders(programs=Slow(database))
+        at.runtime.held.start()
+        try:
+            at.run()
+        finally:
+            at.runtime.held.stop()
+        assert at.episode()[:3] == ("scored", 1.0, 1)
+
+
+def test_nothing_is_paid_where_programs_cannot_be_graded(database: Database) -> None:
+    said = script({"You are the Worker.": "<answer>print(1)</answer>"})
+    with ScriptedProvider(said) as provider, bench(database, provider, PROGRAMS) as at:
+        at.run()
+        assert (provider.requests, at.episode()[:2]) == ([], ("pending", None))
+        assert at.query("select error_kind from attempt") == [("PrerequisiteMissing",)]
