@@ -55,6 +55,7 @@ def show_campaign(database: Database, name: str, events_limit: int, *, as_json: 
     show_spend(found.record)
     show_curve(found)
     show_outcomes(found.outcomes)
+    show_verdicts(found)
     show_totals(found.totals)
     reporting.show_comparison(facts)
     show_events(found.events)
@@ -77,6 +78,7 @@ def as_document(found: Overview, comparison: object) -> Mapping[str, Any]:
         "last_validation": found.last_validation,
         "calls": found.totals,
         "outcomes": found.outcomes,
+        "verdicts": found.verdicts,
         "comparison": comparison,
         "coordinator": released,
         "events": found.events,
@@ -184,6 +186,23 @@ def show_outcomes(outcomes: Sequence[OutcomeCount]) -> None:
         for each in outcomes
     ]
     render.show_table(("episodes of", "outcome", "", "episodes"), rows, indent=2)
+
+
+def show_verdicts(found: Overview) -> None:
+    """Print what the Verifiers said; a low reward of what one accepted is that of a credulous one."""
+    if not found.verdicts:
+        return
+    render.show("\nverdicts")
+    rows = [
+        (
+            "nobody asked" if each.agent is None else found.models[each.agent],
+            each.source,
+            *(render.count(number) for number in (each.accepts, each.revises, each.unclear)),
+            render.figure(each.accepted_reward),
+        )
+        for each in found.verdicts
+    ]
+    render.show_table(("verifier", "by", "accept", "revise", "unclear", "reward of accepted"), rows, indent=2)
 
 
 def show_totals(totals: Sequence[CallTotals]) -> None:

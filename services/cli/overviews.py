@@ -19,6 +19,7 @@ from services.storage.records import (
     EventRecord,
     OutcomeCount,
     Progress,
+    VerdictCount,
 )
 
 LOOK_BACK_EVENTS = 5000
@@ -35,6 +36,7 @@ class Overview:
     last_validation: float | None
     totals: list[CallTotals]
     outcomes: list[OutcomeCount]
+    verdicts: list[VerdictCount]
     evaluation: list[EvaluationRow]
     coordinator: CoordinatorRecord | None
     events: list[EventRecord]
@@ -56,6 +58,7 @@ def read(database: Database, name: str, events_limit: int = 0) -> Overview:
             last_validation=last_validation(conn, record),
             totals=ledger.totals(conn, record.id),
             outcomes=overview.outcomes(conn, record.id),
+            verdicts=overview.verdicts(conn, record.id),
             evaluation=overview.evaluation(conn, record.id),
             coordinator=coordinators.of_campaign(conn, record.id),
             events=telling_events(conn, record, events_limit) if events_limit else [],

@@ -12,17 +12,19 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from services.cli import inspection
 from services.core.campaign import BudgetLimits, EvidenceUse, ModelSpec, ProtocolSpec, ScoringSpec
 from services.core.errors import GradingUnavailable
 from services.core.protocol.roles import Role
 from services.core.protocol.transcript import Transcript
+from services.core.protocol.verdict import VerdictSource
 from services.core.scoring.ports import Execution, Job
 from services.core.scoring.scorer import Graders
 from services.core.states import CampaignState, Purpose
 from services.pool.litellm_client import LitellmPool
 from services.storage import ledger, overview
 from services.storage.engine import Database
-from services.storage.records import OutcomeCount
+from services.storage.records import OutcomeCount, VerdictCount
 from tests.support.campaigns import PRICE, small_campaign
 from tests.support.plain_runner import PlainRunner
 from tests.support.provider import Logged, ScriptedProvider, Step, reply
@@ -138,7 +140,12 @@ def worker_then_verifier(at: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     [("print(5)", "machine", ["worker"]), ("print(2 * int(input()))", "model", ["worker", "verifier"])],
 )
 def test_a_failed_public_example_is_a_verdict_without_a_call(
-    database: Database, monkeypatch: pytest.MonkeyPatch, program: str, source: str, roles: list[str]
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    program: str,
+    source: str,
+    roles: list[str],
 ) -> None:
     said = script({"You are the Worker.": f"<answer>{program}</answer>", "You are the Verifier.": "ACCEPT"})
     with ScriptedProvider(said) as provider, bench(database, provider, PROGRAMS, protocol=WORK_THEN_VERIFY) as at:
@@ -149,6 +156,16 @@ def test_a_failed_public_example_is_a_verdict_without_a_call(
         assert turn[0] == source
         assert ("failed number 1" in turn[1]) == (source == "machine")
         assert [call[2] for call in calls(at)] == roles
+        with database.transaction() as conn:
+            (counted,) = overview.verdicts(conn, at.campaign_id)
+        by_machine = VerdictCount(VerdictSource.MACHINE, None, 0, 1, 0, None)
+        assert counted == (by_machine if source == "machine" else VerdictCount(VerdictSource.MODEL, 0, 1, 0, 0, 1.0))
+        capsys.readouterr()
+        inspection.show_campaign(database, "small", 0, as_json=False)
+        lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+        assert (["nobody", "asked", "machine", "0", "1", "0", "-"] in lines) == (source == "machine")
+        assert (["ada", "model", "1", "0", "0", "1.000"] in lines) == (source == "model")
+        assert ["training", "wrong" if source == "machine" else "correct", "1"] in lines
 
 
 class Broken:

@@ -112,7 +112,7 @@ def wanted(*uses: EvidenceUse, **changes: Any) -> Wanted:
 
 def run(request: Wanted, known: Sequence[Planted], pool: Any, programs: CodeRunner | None = None) -> dict[str, Any]:
     found = measure(request, Known(CAMPAIGN, tuple(known)), lambda campaign: pool, programs)
-    return json.loads(json.dumps(found, allow_nan=False))
+    return dict(json.loads(json.dumps(found, allow_nan=False)))
 
 
 def verifiers(found: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -85,7 +86,7 @@ def test_a_closed_tool_gives_no_verdict_and_is_not_opened_again() -> None:
 
 def test_what_is_no_call_does_not_count_against_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([100.0, 107.0, 200.0, 200.0])
-    monkeypatch.setattr(calls.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr("worker.calls.time", SimpleNamespace(monotonic=lambda: next(clock)))
     nothing: Any = None
     metered = calls.MeteredCalls(nothing, nothing, nothing, nothing, 150.0, nothing)
     with metered.aside():
