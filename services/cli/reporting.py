@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from services.cli import candidates, overviews, render, steering
+from services.cli import overviews, render, steering
 from services.cli.overviews import Overview
 from services.core.campaign import Campaign
 from services.core.fitness import is_shaped
@@ -61,7 +61,7 @@ def settings_of(campaign: Campaign, record: CampaignRecord) -> dict[str, str]:
         "search": f"population {search.population}, {search.replicates} episodes each ({search.minibatch} minibatch), "
                   f"{search.generations} generations, sigma {search.sigma0:g}",
         "fitness": fitness_text(campaign),
-        "protocol": protocol_text(campaign),
+        "protocol": f"{', '.join(campaign.protocol.roles)}; at most {campaign.protocol.max_turns} turns",
         "held-out problems": str(campaign.evaluation.problems),
         "running time": render.duration(record.running_seconds),
         "limits": steering.limits(record.budget),
@@ -78,11 +78,6 @@ def fitness_text(campaign: Campaign) -> str:
         return "mean reward"
     search = campaign.search
     return f"mean reward, entropy bonus {search.entropy_bonus:g}, turn bonus {search.turn_bonus:g} (training only)"
-
-
-def protocol_text(campaign: Campaign) -> str:
-    protocol, checks = campaign.protocol, candidates.checks_text(campaign)
-    return f"{', '.join(protocol.roles)}; at most {protocol.max_turns} turns{checks}"
 
 
 def control_text(campaign: Campaign, record: CampaignRecord) -> str:
