@@ -36,6 +36,9 @@ from services.sandbox.interpreter import Interpreter
 WANTED_VERSION = (0, 8)
 START_SECONDS = 30.0  # on a machine with nothing else to do it takes 5 ms
 PROGRAM = "/program/main.py"
+PROCESSES = ("--proc", "/proc")
+# bubblewrap's own process in there has the program's user, who could write into its memory.
+FIRST_PROCESS = ("--perms", "0555", "--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1")
 FILTER, STATUS, GO, SOURCE = range(FIRST_OWN, FIRST_OWN + 4)
 CURE = "install bubblewrap 0.8 or newer (`apt install bubblewrap`, or `pip install -c constraints.txt -e '.[sandbox]'`)"
 
@@ -119,7 +122,7 @@ class Bubblewrap:
             *(part for path in self._interpreter.hidden for part in ("--remount-ro", path)),
             *(part for path, target in self._interpreter.links for part in ("--symlink", target, path)),
             *("--dev", "/dev", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
-            *(("--proc", "/proc") if self._processes_visible else ()),
+            *((*PROCESSES, *FIRST_PROCESS) if self._processes_visible else ()),
             *("--size", str(TEMPORARY_BYTES), "--tmpfs", "/tmp", "--file", str(SOURCE), PROGRAM),  # noqa: S108
             *("--remount-ro", "/", "--chdir", "/tmp"),  # noqa: S108
             *(part for name, value in ENVIRONMENT.items() for part in ("--setenv", name, value)),
