@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import resource
 import select
-import signal
 import stat
 import subprocess
 import time
@@ -26,6 +24,7 @@ from services.sandbox.backend import (
     TEMPORARY_BYTES,
     Child,
     StartFailed,
+    end,
     in_memory,
     resource_limits,
     seconds_left,
@@ -164,13 +163,6 @@ def release(pid: int, status: int, go: int, job: Job) -> Child:
         os.close(handle)
         raise
     return Child(pid, root, handle, held=(status,))  # bubblewrap writes to it once more, at the end
-
-
-def end(pid: int) -> None:
-    """Kill and reap a child of ours."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
 
 
 def first_process(status: int) -> int:

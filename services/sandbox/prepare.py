@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import os
 import pwd
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from services.core.errors import GradingUnavailable, PrerequisiteMissing
-from services.sandbox import bubblewrap, selftest, staging
+from services.sandbox import bubblewrap, confine, probe, selftest, staging
 from services.sandbox.backend import Backend
 from services.sandbox.bubblewrap import Bubblewrap, Tool
 from services.sandbox.interpreter import Interpreter, bare, of_environment, of_this_process
@@ -50,8 +51,9 @@ def prepare(orders: dict[str, Any]) -> Ready:
         PrerequisiteMissing: none does; tells what was tried and why each failed.
     """
     failures: list[str] = []
-    found = list(candidates(orders, failures))  # while there are rights
-    attacks = selftest.attacks()
+    # Read now: after staging or without rights, the files of our own code may be out of reach.
+    attacks, script = inspect.getsource(probe), inspect.getsource(confine)
+    found = list(candidates(orders, script, failures))  # while there are rights
     give_up_rights()
     for label, interpreter, backend in found:
         try:
@@ -71,7 +73,7 @@ def prepare(orders: dict[str, Any]) -> Ready:
 Candidate = tuple[str, Interpreter, Backend]
 
 
-def candidates(orders: dict[str, Any], failures: list[str]) -> Iterator[Candidate]:
+def candidates(orders: dict[str, Any], script: str, failures: list[str]) -> Iterator[Candidate]:
     """Yield ways to confine programs, the better ones first; adds to ``failures`` what is out of the question."""
     python = orders["python"]
     interpreter = of_environment(Path(python)) if python else of_this_process()
@@ -90,7 +92,7 @@ def candidates(orders: dict[str, Any], failures: list[str]) -> Iterator[Candidat
     if "landlock" in orders["backends"]:
         try:
             one = reachable_interpreter(interpreter, [] if python else OTHER_PYTHONS)
-            yield "landlock", one, Landlock(one)
+            yield "landlock", one, Landlock(one, script)
         except PrerequisiteMissing as error:
             failures.append(f"landlock: {error.what}")
 
