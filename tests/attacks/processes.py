@@ -113,7 +113,8 @@ ATTACKS = (
     Attack(
         "memory of a neighbour",
         "import ctypes\n"
-        "attempt(lambda: syscall(310 if X86 else 270, W['victim'], ctypes.create_string_buffer(16), 0, ctypes.create_string_buffer(16), 0, 0))",
+        "block = ctypes.create_string_buffer(16)\n"
+        "attempt(lambda: syscall(310 if X86 else 270, W['victim'], block, 0, block, 0, 0))",
     ),
     Attack(
         "descriptors of a neighbour",

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,10 @@ def alive(pid: int) -> bool:
         return False
 
 
+def gone(pid: int) -> bool:
+    return not alive(pid)
+
+
 def descriptors(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
 
@@ -155,7 +160,7 @@ def test_a_killed_worker_takes_everything_with_it(backend: str) -> None:
     parent.kill()
     parent.communicate()
     for pid in [runner, *map(int, programs)]:
-        wait_for(lambda pid=pid: not alive(pid), seconds=15, what=f"the end of process {pid}")
+        wait_for(partial(gone, pid), seconds=15, what=f"the end of process {pid}")
     assert folders() == set()
 
 
