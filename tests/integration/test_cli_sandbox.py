@@ -32,14 +32,26 @@ def test_run_prints_what_the_program_printed_and_how_it_ended(bare_cli: CommandL
     assert done.out == "42\n"
     assert "ZeroDivisionError" in done.err
     assert "exited 1" in done.err
-    found = json.loads(bare_cli("sandbox", "run", "--json", str(program)).out)
-    assert (found["ending"], found["status"], found["stdout"]) == ("exited", 1, "42\n")
+    (bare_cli.folder / "given").write_text("seven")
+    program.write_text("print(input())")
+    found = json.loads(
+        bare_cli("sandbox", "run", "--json", "--input", str(bare_cli.folder / "given"), str(program)).out
+    )
+    assert (found["ending"], found["status"], found["stdout"]) == ("exited", 0, "seven\n")
 
 
 def test_a_program_cannot_steer_the_terminal(bare_cli: CommandLine) -> None:
     program = bare_cli.folder / "program.py"
     program.write_text("print('\\x1b[2Jcleared')")
     assert "\x1b" not in bare_cli("sandbox", "run", str(program)).out
+
+
+def test_a_file_that_is_no_text_is_named(bare_cli: CommandLine) -> None:
+    program = bare_cli.folder / "program.py"
+    program.write_bytes(b"\xff\xfe")
+    done = bare_cli("sandbox", "run", str(program))
+    assert done.code == 1
+    assert "program.py" in done.err
 
 
 def test_without_a_sandbox_the_doctor_tells_why_and_the_cure(
