@@ -188,7 +188,7 @@ def load() -> Iterator[None]:
 def test_a_loaded_machine_fails_no_right_program(sandbox: SandboxRunner) -> None:
     """Each works for a fifth of its wall limit, which at this load takes longer than the limit."""
     source = "import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass\nprint('right')"
-    jobs = [Job(source, limits=Limits(cpu_seconds=1.0, wall_seconds=1.0))] * (200 if FULL else 8)
+    jobs = [Job(source, limits=Limits(cpu_seconds=1.0, wall_seconds=1.0))] * (200 if FULL else 4)
     with ThreadPoolExecutor(4) as threads:
         done = list(threads.map(sandbox.run, jobs))
     assert sum(each.stdout == b"right\n" for each in done) >= 0.995 * len(jobs), {each.ending for each in done}
