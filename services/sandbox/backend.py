@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import resource
-import shutil
 import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from services.core.errors import GradingUnavailable
@@ -54,20 +53,16 @@ class Child:
         root: the process below which all of the program's processes are.
         root_handle: pidfd of ``root``; its end ends all of them.
         held: descriptors to keep open as long as the program runs.
-        folder: one to delete after it.
     """
 
     pid: int
     root: int
     root_handle: int
     held: tuple[int, ...] = ()
-    folder: Path | None = None
 
     def close(self) -> None:
         for handle in (self.root_handle, *self.held):
             os.close(handle)
-        if self.folder is not None:
-            shutil.rmtree(self.folder)
 
 
 class Backend(Protocol):
@@ -135,6 +130,13 @@ def spawn(command: list[str], environment: Mapping[str, str], files: Mapping[int
     finally:
         for ours in lifted.values():
             os.close(ours)
+
+
+def end(pid: int) -> None:
+    """Kill and reap a child of ours."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
 
 
 def seconds_left(deadline: float) -> float:
