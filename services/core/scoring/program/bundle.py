@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
@@ -33,13 +34,14 @@ def bundle(*names: str) -> str:
 
 
 def began(execution: Execution) -> Execution:
-    """Return a run if what we sent into the sandbox came as far as the program.
+    """Return a run without our mark, if what we sent into the sandbox came as far as the program.
 
     Raises:
         GradingUnavailable: it did not, so nothing can be said of the program.
     """
-    if execution.stderr.startswith(_READY.encode()):
-        return execution
+    mark = _READY.encode()
+    if execution.stderr.startswith(mark):
+        return replace(execution, stderr=execution.stderr[len(mark) :])
     told = execution.stderr[-300:].decode("utf-8", "replace").strip()
     raise GradingUnavailable(
         f"the sandbox ended ({execution.ending}, status {execution.status}) before a program began: {told}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from services.core.scoring.program.syntax import NotPython, read_python
 
-_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*")
+_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]*([^\s`]*)(?:\s[^`]*)?")
 _PYTHON = frozenset(
     {"", "python", "python3", "py", "python2", "pypy", "pypy3", "cpython", "code", "solution", "ipython"}
 )
@@ -36,7 +36,7 @@ def find_program(answer: str, entry_point: str | None = None) -> str | None:
     what follows the first line that looks like code counts.
     """
     text = _plain(answer)
-    whole = textwrap.dedent(text).strip("\n")
+    whole = _dedented(text)
     if _does_something(whole):
         return whole
     blocks = [block for block in _blocks(text) if block.code.strip()]
@@ -77,7 +77,13 @@ def _blocks(text: str) -> list[_Block]:
 
 
 def _block(language: str, lines: list[str]) -> _Block:
-    return _Block(language, textwrap.dedent("\n".join(lines)).strip("\n"))
+    return _Block(language, _dedented("\n".join(lines)))
+
+
+def _dedented(text: str) -> str:
+    """Return a text without the indentation of all its lines; one without is left alone, blank lines included."""
+    code = text.strip("\n")
+    return textwrap.dedent(code) if code[:1] in (" ", "\t") else code
 
 
 def _unfenced(text: str) -> str | None:

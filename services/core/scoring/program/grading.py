@@ -91,7 +91,8 @@ def _first_failure(key: str, tests: ProgramTests, program: str, runner: CodeRunn
 
 def _why_unfit(tests: ProgramTests) -> str:
     cases = (*tests.public, *tests.hidden)
-    if tests.form is not ProgramForm.STDIN and not str(tests.entry_point or "").isidentifier():
+    calls = tests.form in (ProgramForm.FUNCTION, ProgramForm.ASSERTIONS)
+    if calls and not str(tests.entry_point or "").isidentifier():
         return f"its entry point {tests.entry_point!r} is no name of a function"
     if tests.form in (ProgramForm.STDIN, ProgramForm.FUNCTION) and not cases:
         return "it has no test cases"

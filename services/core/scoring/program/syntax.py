@@ -7,8 +7,9 @@ import re
 
 LONGEST = 100_000
 
-# An unknown escape only warns, and warnings may be errors: whether a text is Python must not depend on that.
-_ODD_ESCAPE = re.compile(r"\\(\\|[\n\r'\"abfnrtvxuUN0-7])|\\(.)")
+# Odd escapes and numbers that touch words only warn, and warnings may be errors: whether a text is Python must not
+# depend on that. Escapes that are errors are found when the program is loaded.
+_ODD_ESCAPE = re.compile(r"\\(?:([\\\n\r'\"])|.)")
 _NUMBER_THEN_WORD = re.compile(r"(?<![\w.])(\d[\d_.]*)(and|else|for|if|in|is|not|or)\b")
 
 
@@ -34,6 +35,6 @@ def read_python(text: str) -> ast.Module:
     except SyntaxError as error:
         raise NotPython(error.msg or "invalid syntax", error.lineno or 0) from None
     except ValueError:
-        raise NotPython("it holds a NUL character") from None
+        raise NotPython("it holds a NUL or half of a character") from None
     except (RecursionError, MemoryError):
         raise NotPython("it is nested too deeply") from None

@@ -7,10 +7,11 @@ import hashlib
 import json
 from typing import Any
 
+from services.core.errors import Unscorable
 from services.core.problem import ProgramTests
 from services.core.scoring.grade import Outcome
 from services.core.scoring.ports import CodeRunner, Execution, Job
-from services.core.scoring.program.bundle import began, bundle
+from services.core.scoring.program.bundle import READY, began, bundle
 from services.core.scoring.program.jobs import limits
 from services.core.scoring.program.syntax import read_python
 from services.core.scoring.program.verdicts import Failure, cut, gone, loading, named, raised
@@ -28,7 +29,24 @@ def run_tests(key: str, tests: ProgramTests, program: str, runner: CodeRunner) -
         "expected": expected,
     }
     execution = began(runner.run(Job(bundle("loading", "testing"), json.dumps(order).encode(), limits(tests))))
-    return _judge(_verdict(execution, nonce), expected, execution)
+    verdict = _verdict(execution, nonce)
+    if verdict is not None and "unready" in verdict:
+        _check_imports(key, tests, runner)
+    return _judge(verdict, expected, execution)
+
+
+def _check_imports(key: str, tests: ProgramTests, runner: CodeRunner) -> None:
+    """Find out, without the program, whether the tests lack a package here: that is nobody's wrong answer.
+
+    Raises:
+        Unscorable: they do.
+    """
+    imports = [item for item in read_python(tests.source).body if isinstance(item, ast.Import | ast.ImportFrom)]
+    source = "\n".join(map(ast.unparse, imports))
+    execution = began(runner.run(Job(READY + source, b"", limits(tests))))
+    if execution.status != 0:
+        told = execution.stderr[-200:].decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise Unscorable(key, f"its tests do not run: {told}")
 
 
 def test_names(tree: ast.Module) -> list[str]:
@@ -65,6 +83,8 @@ def _judge(verdict: dict[str, Any] | None, expected: list[str], execution: Execu
         return gone(execution)
     if "load" in verdict:
         return loading(verdict["load"])
+    if "stopped" in verdict:
+        return raised(*named(verdict["stopped"]))
     if "unready" in verdict:
         return Failure(Outcome.CRASH, cut(f"its tests could not be loaded: {': '.join(named(verdict['unready']))}"))
     if "tampered" in verdict:

@@ -20,6 +20,9 @@ from services.core.scoring.program.inside.plain_values import NotPlain, decode, 
 
 TESTS = "<tests>"
 _LONGEST_REPLY = 1 << 24
+_UNREADABLE = (
+    NotPlain, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError, MemoryError,
+)  # fmt: skip
 
 
 class ProgramLost(Exception):
@@ -75,16 +78,7 @@ class Link:
         """Return the value of an answer."""
         try:
             return decode(data, self._stand_in)
-        except (
-            NotPlain,
-            ValueError,
-            TypeError,
-            KeyError,
-            ArithmeticError,
-            AttributeError,
-            RecursionError,
-            MemoryError,
-        ):
+        except _UNREADABLE:
             raise self.settle(state="unfit", what="an answer cannot be read") from None
 
     def _stand_in(self, number: int) -> StandIn:
@@ -201,6 +195,8 @@ def _failure(error: BaseException, source: str, link: Link) -> dict[str, Any]:
     where = {"number": sum(line <= lines[-1] for line in asserts) if lines else 0, "of": len(asserts)}
     if link.raised and link.raised[0] is error:
         return {"state": "raised", "what": _told(link.raised[1]), **where}
+    if isinstance(error, ImportError):
+        return {"state": "broken", "what": str(error)[:300]}
     if isinstance(error, AssertionError):
         return {"state": "failed", **where}
     return {"state": "upset", "what": type(error).__name__, **where}

@@ -18,7 +18,7 @@ def load_program(prelude: str, program: str, name: str = "solution") -> types.Mo
 
 
 def describe(error: BaseException) -> list[str]:
-    """Return the names of the error's built-in types, nearest first, led by its own name and followed by its message."""
+    """Return an error as its own name, the names of its built-in types, nearest first, and its message."""
     names = [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins" and kind is not object]
     return [type(error).__name__, *names, _message(error)]
 

@@ -2,7 +2,8 @@
 
 Standard input holds one JSON object: nonce, prelude, program, source, expected (names of the tests, ``Class.test``).
 The verdict is one JSON line with the nonce on what was standard output. A program in the same process could forge
-it with effort; what can be had is that it must mean to: no verdict, a test that did not run, or a changed ``unittest`` fail.
+it with effort; what can be had is that it must mean to: without a verdict, with a test that did not run, or with a
+changed ``unittest``, it fails.
 """
 
 from __future__ import annotations
@@ -89,9 +90,8 @@ def unchanged(before: list[dict[str, Any]]) -> bool:
     )
 
 
-def run(order: dict[str, Any]) -> dict[str, Any]:
+def run(order: dict[str, Any], before: list[dict[str, Any]]) -> dict[str, Any]:
     """Load the program, then the tests into the same module, run them, and return what came of it."""
-    before = surroundings()
     try:
         module = load_program(order["prelude"], order["program"], "__test__")
     except BaseException as error:  # noqa: BLE001  whatever it is, it is told
@@ -104,10 +104,15 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
         suite = unittest.TestSuite(getattr(module, name)(test) for name, test in _split(order["expected"]))
     except BaseException as error:  # noqa: BLE001  whatever it is, it is told
         return {"unready": describe(error)}
+    return _results(suite) if unchanged(before) else {"tampered": True}
+
+
+def _results(suite: unittest.TestSuite) -> dict[str, Any]:
     record = Record()
-    suite.run(record)
-    if not unchanged(before):
-        return {"tampered": True}
+    try:
+        suite.run(record)
+    except BaseException as error:  # noqa: BLE001  an interrupt passes through unittest
+        return {"stopped": describe(error)}
     return {"ran": record.testsRun, "passed": record.passed, "first": record.first}
 
 
@@ -121,7 +126,10 @@ def main() -> None:
     nonce, channel = order.pop("nonce"), os.dup(1)
     write, leave, text = os.write, os._exit, json.dumps
     os.dup2(2, 1)
-    verdict = run(order)
+    before = surroundings()
+    verdict = run(order, before)
+    if not unchanged(before):
+        verdict = {"tampered": True}
     left = text({"nonce": nonce, **verdict}).encode() + b"\n"
     while left:
         left = left[write(channel, left) :]
