@@ -117,6 +117,8 @@ def mathematics_agree(a: str, b: str) -> bool:
 
 def readable(reference: str) -> bool:
     """Tell whether a text can serve as a reference: not empty once tidied, braces that match, not out of all bounds."""
+    if len(reference) > _LONGEST:
+        return False
     plain = tidy(final_answer(reference) or reference)
     return bool(key(plain)) and balanced(plain) and len(plain) <= _LONGEST and depth(plain) <= _DEEPEST
 

@@ -28,12 +28,12 @@ _REALS = re.compile(
 )
 _SIGNS = re.compile(r"\\(?:pm|mp)(?![a-zA-Z])")
 _BRACKETS = (
-    (r"\{", r"\}", "set"), (r"\langle", r"\rangle", "tuple"), ("(", ")", "tuple"), ("[", "]", "bracket"),
+    (r"\{", r"\}", "set"), ("(", ")", "tuple"), ("[", "]", "bracket"),
 )  # fmt: skip
 
 
 class Kind(StrEnum):
-    TUPLE = "tuple"  # in round or angular brackets; two entries may also be an open interval
+    TUPLE = "tuple"  # in round brackets; two entries may also be an open interval
     BRACKET = "bracket"  # in square brackets; two entries may also be a closed interval
     SET = "set"
     LIST = "list"  # without brackets
@@ -166,9 +166,8 @@ def _bracketed(text: str) -> Shape | None:
         if not (text.startswith(opening) and text.endswith(closing)) or len(text) < len(opening) + len(closing):
             continue
         inner = text[len(opening) : len(text) - len(closing)]
-        spans = r"\rangle" not in inner if opening == r"\langle" else _spans(text)
         parts = [part.strip() for part in split_outside(inner, _COMMA)]
-        if not spans or not all(parts):
+        if not _spans(text) or not all(parts):
             return None
         if len(parts) == 1 and kind == "tuple":
             return read(parts[0])
@@ -204,5 +203,6 @@ def _with_signs(items: list[str]) -> list[str]:
 def _spans(text: str) -> bool:
     """Tell whether the bracket at the start is closed by the one at the end."""
     levels = depths(text)
-    start = 1 if text.startswith("\\") else 0
-    return all(level > 0 for level in levels[start:])
+    inside = levels[text.index(next(character for character in text if character in "([{")) : -1]
+    closing = [index for index, character in enumerate(text[:-1]) if character in ")]}" and levels[index] == 1]
+    return bool(inside) and not closing
