@@ -206,7 +206,11 @@ def _formula(text: str) -> str | None:
     if displayed[1].strip():
         return displayed[1]
     conclusion = _CONCLUSION.search(text[-2_000:])
-    if conclusion is not None and "$" not in conclusion.group(1).strip(" .*$") and _is_expression(conclusion.group(1).strip(" .*$")):
+    if (
+        conclusion is not None
+        and "$" not in conclusion.group(1).strip(" .*$")
+        and _is_expression(conclusion.group(1).strip(" .*$"))
+    ):
         return conclusion.group(1).strip(" .*$")
     inline = _formulas(text[-20_000:])
     return inline[-1] if inline else None

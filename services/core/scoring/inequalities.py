@@ -12,7 +12,9 @@ _OPERATOR = re.compile(r"<|>|\\le(?![a-zA-Z])|\\ge(?![a-zA-Z])|\\ne(?![a-zA-Z])"
 _VARIABLE = re.compile(r"(?:[A-Za-z]|\\(?:theta|alpha|beta|gamma|lambda|mu|phi|omega)|[a-zA-Z]\([a-z]\))(?:_\{?\w\}?)?")
 _OR = re.compile(r"\\text\{\s*,?\s*or\s*\}|(?<![A-Za-z\\])or(?![A-Za-z])|\\cup(?![a-zA-Z])|\\(?:lor|vee)(?![a-zA-Z])")
 _AND = re.compile(r"\\text\{\s*,?\s*and\s*\}|(?<![A-Za-z\\])and(?![A-Za-z])|\\(?:land|wedge|cap)(?![a-zA-Z])|[,;&]")
-_DISTANCE = re.compile(r"\|\s*([a-zA-Z])\s*(?:([-+])\s*([^|<>]{1,40}))?\|\s*(<|>|\\le|\\ge)(?![a-zA-Z])\s*([^|<>,]{1,80})")
+_DISTANCE = re.compile(
+    r"\|\s*([a-zA-Z])\s*(?:([-+])\s*([^|<>]{1,40}))?\|\s*(<|>|\\le|\\ge)(?![a-zA-Z])\s*([^|<>,]{1,80})"
+)
 _LOW, _HIGH = r"-\infty", r"\infty"
 
 

@@ -17,7 +17,7 @@ from services.core.scoring.grade import Grade, Outcome
 from services.core.scoring.inequalities import Piece
 from services.core.scoring.latex import balanced, depth, key, tidy
 from services.core.scoring.ports import Equivalence
-from services.core.scoring.rational import parse_exact
+from services.core.scoring.rational import out_of_reach, parse_exact
 from services.core.scoring.shapes import (
     Equation,
     Group,
@@ -40,7 +40,6 @@ _MOST_ITEMS = 60
 _MOST_ASKED = 40
 _ROUNDED_DIGITS = 3
 _LONG_NUMBER = re.compile(r"\d{200}")
-_TOWER = re.compile(r"\^\s*\{?[^{}^]*\^\s*\{?[^{}^]*\^")
 _BASED = re.compile(r"([-+]?)\s*([0-9A-F]+)_(?:\{?(?:\\text\{)?\s*([0-9]{1,2}|[a-z]+)\s*\}?\}?)", re.IGNORECASE)
 _BASE_NAMES = {
     name: str(number)
@@ -258,7 +257,7 @@ class _Comparison:
     def _ask(self, wanted: str, given: str) -> bool | None:
         """Let the symbolic comparison decide, within bounds that are checked before it sees anything."""
         for text in (wanted, given):
-            if len(text) > _LONGEST_ASKED or depth(text) > _DEEPEST or _LONG_NUMBER.search(text) or _TOWER.search(text):
+            if len(text) > _LONGEST_ASKED or depth(text) > _DEEPEST or _LONG_NUMBER.search(text) or out_of_reach(text):
                 self.undecided = "not compared: too long, too deep or too large an expression"
                 return False
         if self._equivalence is None:
