@@ -26,6 +26,7 @@ _BUILDER = re.compile(r"\\\{\s*([A-Za-z])\s*(?:\\in\s*\\mathbb\{R\}\s*)?(?:\\mid
 _REALS = re.compile(
     r"\\mathbb\{R\}|\\mathbb R|(?:\\text\{)?all real(?: numbers)?\}?|(?:\\text\{)?all reals\}?", re.IGNORECASE
 )
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
 _SIGNS = re.compile(r"\\(?:pm|mp)(?![a-zA-Z])")
 _BRACKETS = (
     (r"\{", r"\}", "set"), ("(", ")", "tuple"), ("[", "]", "bracket"),
@@ -92,8 +93,9 @@ def read(text: str) -> Shape:
 
 def listed(text: str) -> Group | None:
     """Return ``1,234`` as the list of 1 and 234, what it is where it is no number."""
-    parts = [part.strip() for part in text.split(",")]
-    return Group(Kind.LIST, tuple(parts)) if len(parts) > 1 and all(parts) else None
+    if not _GROUPED.fullmatch(text):
+        return None
+    return Group(Kind.LIST, tuple(part.strip() for part in text.split(",")))
 
 
 def as_intervals(shape: Shape) -> Intervals | None:
