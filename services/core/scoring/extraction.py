@@ -65,6 +65,8 @@ def final_answer(text: str) -> str | None:
     marks = [mark for mark in (_last_box(kept), _last_field(kept), _announced(kept)) if mark is not None]
     if marks:
         return _usable(max(marks, key=lambda mark: mark[0])[1])
+    if _BOX.search(kept):
+        return None  # a box that was never closed: the text was cut off in it
     said = _announced(kept, _SAID)
     if said is not None:
         return _usable(said[1])
@@ -164,7 +166,7 @@ def _field_value(rest: str) -> str | None:
         value, _ = json.JSONDecoder().raw_decode(rest)
     except (ValueError, RecursionError):
         return re.split(r"[\n}]", rest, maxsplit=1)[0].strip(" ,\"'") or None
-    return None if value is None else value if isinstance(value, str) else json.dumps(value)
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 def _announced(text: str, pattern: re.Pattern[str] = _ANNOUNCED) -> tuple[int, str] | None:

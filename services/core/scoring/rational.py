@@ -72,6 +72,10 @@ def _evaluate(text: str, *, close: bool) -> Fraction:
     return value
 
 
+class _Large(_NoNumber):
+    """The text is a number, but larger than is computed here."""
+
+
 class _TooLarge(_NoNumber):
     """The text is a number, but on the way to it stands one that no machine should write out."""
 
@@ -129,7 +133,10 @@ class _Reader:
         if self.kind != "power":
             return base
         self._take()
-        exponent = -self._atom(depth) if self.kind == "sign" and self._take() == "-" else self._atom(depth)
+        try:
+            exponent = -self._atom(depth) if self.kind == "sign" and self._take() == "-" else self._atom(depth)
+        except _Large as error:
+            raise _TooLarge from error
         return _raise(base, exponent)
 
     def _atom(self, depth: int) -> Fraction:
@@ -196,7 +203,7 @@ class _Reader:
 
 def _bounded(value: Fraction) -> Fraction:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS:
-        raise _NoNumber
+        raise _Large
     return value
 
 
@@ -204,8 +211,10 @@ def _raise(base: Fraction, exponent: Fraction) -> Fraction:
     bits = max(base.numerator.bit_length(), base.denominator.bit_length())
     if bits * abs(exponent) > _HOPELESS_BITS and bits > 1:
         raise _TooLarge
-    if exponent.denominator != 1 or abs(exponent) > _MOST_BITS or bits * abs(exponent) > _MOST_BITS:
+    if exponent.denominator != 1:
         raise _NoNumber
+    if abs(exponent) > _MOST_BITS or bits * abs(exponent) > _MOST_BITS:
+        raise _Large
     return base ** int(exponent)  # a whole exponent keeps the power of a Fraction exact
 
 
