@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ from services.core.scoring.mathematics import grade_mathematics
 from services.symbolic.pool import SymbolicPool
 from tests.support.mathematics import labelled_pairs, symbolic
 from tests.support.threads import at_once
-from tests.support.waiting import wait_for
 
 __all__ = ["symbolic"]
 
@@ -32,6 +32,13 @@ def children() -> set[int]:
             except OSError:  # it just ended
                 continue
     return found
+
+
+@pytest.fixture
+def mine() -> Callable[[], set[int]]:
+    """Return what tells the processes that this test started, apart from those of the shared pool."""
+    before = children()
+    return lambda: children() - before
 
 
 def test_the_labelled_pairs(symbolic: SymbolicPool) -> None:
@@ -73,13 +80,13 @@ def test_expressions(symbolic: SymbolicPool, reference: str, answer: str, equal:
     assert symbolic.equal(reference, answer) is equal
 
 
-def test_too_much_work_ends_a_process_and_no_neighbour() -> None:
+def test_too_much_work_ends_a_process_and_no_neighbour(mine: Callable[[], set[int]]) -> None:
     with SymbolicPool(2, cpu_seconds=0.4) as pool:
         pairs = [TOO_MUCH, ("x+1", "1+x"), ("9^{9^{9^9}}", "1"), *((f"x+{n}", f"{n}+x") for n in range(8))]
         found = at_once(len(pairs), lambda number: pool.equal(*pairs[number]))
         assert found == [None, True, None, *[True] * 8]
         assert pool.equal(*TOO_MUCH) is None  # remembered: it costs nothing again
-        assert len(children()) <= 2
+        assert len(mine()) <= 2
 
 
 def test_no_payload_is_run(symbolic: SymbolicPool, tmp_path: Path) -> None:
@@ -105,18 +112,17 @@ def test_three_hundred_threads_lose_no_verdict(symbolic: SymbolicPool) -> None:
     assert at_once(300, ask) == [number % 2 == 0 for number in range(300)]
 
 
-def test_a_lost_process_is_replaced_and_two_are_no_verdict() -> None:
+def test_a_lost_process_is_replaced_and_two_are_no_verdict(mine: Callable[[], set[int]]) -> None:
     with SymbolicPool(1) as pool:
         assert pool.equal("x+1", "1+x") is True
-        first = children().pop()
-        os.kill(first, signal.SIGKILL)
+        os.kill(mine().pop(), signal.SIGKILL)
         assert pool.equal("x+2", "2+x") is True
 
         done = threading.Event()
 
         def hunt() -> None:
             while not done.is_set():
-                for pid in children():
+                for pid in mine():
                     os.kill(pid, signal.SIGKILL)
                 done.wait(0.02)
 
@@ -131,30 +137,26 @@ def test_a_lost_process_is_replaced_and_two_are_no_verdict() -> None:
         assert pool.equal("x+3", "3+x") is True
 
 
-def test_a_process_that_stands_still_is_given_up() -> None:
+def test_a_process_that_stands_still_is_given_up(mine: Callable[[], set[int]]) -> None:
     with SymbolicPool(1, wall_seconds=1.0) as pool:
         assert pool.equal("x+1", "1+x") is True
-        os.kill(children().pop(), signal.SIGSTOP)
+        os.kill(mine().pop(), signal.SIGSTOP)
         assert pool.equal("x+2", "2+x") is True  # after one lost process
 
 
-def test_closing_ends_all_processes() -> None:
+def test_closing_ends_all_processes(mine: Callable[[], set[int]]) -> None:
     pool = SymbolicPool(2)
-    before = children()
-    assert before == set() or len(before) <= 2  # those of the pool that other tests share
     assert at_once(4, lambda number: pool.equal(f"y+{number}", f"{number}+y")) == [True] * 4
-    mine = children() - before
-    assert mine
+    assert mine()
     pool.close()
     pool.close()
-    wait_for(lambda: not children() & mine, seconds=10, what="the processes to end")
+    assert not mine()
     with pytest.raises(GradingUnavailable, match="closed"):
         pool.equal("x", "y")
 
 
-def test_processes_have_their_limit_of_memory() -> None:
+def test_processes_have_their_limit_of_memory(mine: Callable[[], set[int]]) -> None:
     with SymbolicPool(1, memory_bytes=700 << 20) as pool:
-        before = children()
         assert pool.equal("x+1", "1+x") is True
-        limits = Path(f"/proc/{(children() - before).pop()}/limits").read_text()
+        limits = Path(f"/proc/{mine().pop()}/limits").read_text()
         assert f"Max address space         {700 << 20}" in limits
