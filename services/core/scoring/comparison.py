@@ -10,7 +10,7 @@ from services.core.scoring.based import same_based
 from services.core.scoring.inequalities import Piece
 from services.core.scoring.latex import depth, key
 from services.core.scoring.ports import Equivalence
-from services.core.scoring.rational import out_of_reach, parse_exact
+from services.core.scoring.rational import out_of_reach, parse_close, parse_exact
 from services.core.scoring.shapes import Equation, Group, Intervals, Kind, Matrix, Scalar, Shape, as_intervals, read
 from services.core.scoring.units import number_in_sentence, split_unit, units_agree
 from services.core.scoring.words import plain_words, words
@@ -20,6 +20,7 @@ _LONGEST_ASKED = 400
 _MOST_ITEMS = 60
 _MOST_ASKED = 40
 _ROUNDED_DIGITS = 3
+_FAR = Fraction(1, 10**6)
 _LONG_NUMBER = re.compile(r"\d{200}")
 _NAME = re.compile(
     r"(?:[A-Za-z]|\\[a-z]+)(?:_(?:\w|\{[^{}]*\}))?'*(?:\([a-zA-Z0-9, ]{1,10}\))?|\\text\{[^{}]*\}|[A-Za-z ]{2,40}"
@@ -158,6 +159,8 @@ class Comparison:
         left_words, right_words = words(wanted), words(given)
         if left_words is not None or right_words is not None:
             return plain_words(wanted) == plain_words(given)
+        if _far_apart(wanted, given):
+            return False
         return self._ask(wanted, given)
 
     def _ask(self, wanted: str, given: str) -> bool | None:
@@ -186,6 +189,14 @@ def _all(verdicts: Iterable[bool | None]) -> bool | None:
             return False
         unsure = unsure or verdict is None
     return None if unsure else True
+
+
+def _far_apart(wanted: str, given: str) -> bool:
+    """Tell whether two closed forms have values nowhere near each other; a decimal may be rounded, so it is not asked."""
+    left, right = parse_close(wanted), parse_close(given)
+    if left is None or right is None or "." in wanted:
+        return False
+    return abs(left - right) > _FAR * max(abs(left), abs(right))
 
 
 def _group(shape: Shape) -> Group:

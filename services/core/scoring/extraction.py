@@ -98,7 +98,8 @@ def _tagged(text: str) -> str | None:
 
 
 def _usable(found: str | None) -> str | None:
-    return found.strip() if found is not None and found.strip() else None
+    """Return what was found, or None when it is empty or a blank to fill in, such as ``___``."""
+    return found.strip() if found is not None and found.strip(" \t\n$_?.…-*#`\"'") else None
 
 
 def _last_box(text: str) -> tuple[int, str] | None:
