@@ -20,6 +20,7 @@ _LONGEST_ASKED = 400
 _MOST_ITEMS = 60
 _MOST_ASKED = 40
 _ROUNDED_DIGITS = 3
+_INFINITE = re.compile(r"[-+]?\\infty")
 _FAR = Fraction(1, 10**6)
 _LONG_NUMBER = re.compile(r"\d{200}")
 _NAME = re.compile(
@@ -192,10 +193,10 @@ def _all(verdicts: Iterable[bool | None]) -> bool | None:
 
 
 def _far_apart(wanted: str, given: str) -> bool:
-    """Tell whether two closed forms have values nowhere near each other; a decimal may be rounded, so it is not asked."""
+    """Tell whether two values are nowhere near each other; a decimal may be a rounded one, so nothing is said of it."""
     left, right = parse_close(wanted), parse_close(given)
     if left is None or right is None or "." in wanted:
-        return False
+        return (left is None) != (right is None) and any(_INFINITE.fullmatch(key(text)) for text in (wanted, given))
     return abs(left - right) > _FAR * max(abs(left), abs(right))
 
 

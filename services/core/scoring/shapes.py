@@ -81,7 +81,7 @@ Shape: TypeAlias = Scalar | Equation | Group | Intervals | Matrix
 
 def read(text: str) -> Shape:
     """Return the shape of a tidied expression; what has no other shape is a scalar."""
-    plain = _ABOUT.split(text)[0].strip() or text
+    plain = next((part.strip() for part in _ABOUT.split(text) if part.strip()), text)
     if parse_exact(plain) is not None or parse_exact(split_unit(plain).value) is not None:
         return Scalar(plain)
     for reader in (_special, _matrix, _intervals, _listed, _bracketed, _equation, _both_signs):
