@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -37,6 +38,22 @@ KNOWN = {
     "zeroeval_texts_math_l5.jsonl": {("math-l5:30", "Phi-3.5-mini-instruct")},
     "zeroeval_texts_gsm.jsonl": {("gsm:gsm8k-main-test-#793", "Yi-1.5-9B-Chat")},
 }
+
+
+@pytest.mark.skipif("TRINITY_TEST_FULL" not in os.environ, reason="set TRINITY_TEST_FULL=1 for all recorded answers")
+@pytest.mark.parametrize(
+    ("files", "different"), [(("zeroeval_math_l5.jsonl",), 2), (("zeroeval_gsm_a.jsonl", "zeroeval_gsm_b.jsonl"), 33)]
+)
+def test_all_recorded_answers(symbolic: SymbolicPool, files: tuple[str, ...], different: int) -> None:
+    found = [
+        (row["id"], model, one)
+        for name in files
+        for row in read_rows(shared_data() / "replay" / name)
+        for model, one in row["responses"].items()
+        if one["answer"] is not None
+        and grade_mathematics(row["gold"].lstrip("# "), one["answer"], symbolic).reward != one["correct"]
+    ]
+    assert len(found) == different, found
 
 
 @pytest.mark.parametrize(

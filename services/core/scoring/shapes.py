@@ -10,7 +10,7 @@ from typing import TypeAlias
 from services.core.scoring.inequalities import Piece, read_inequalities
 from services.core.scoring.latex import depths, split_outside
 from services.core.scoring.rational import parse_exact
-from services.core.scoring.units import split_unit
+from services.core.scoring.units import number_in_sentence, split_unit
 
 _COMMA = re.compile(r"[,;]")
 _LIST = re.compile(
@@ -83,6 +83,8 @@ def read(text: str) -> Shape:
     """Return the shape of a tidied expression; what has no other shape is a scalar."""
     plain = next((part.strip() for part in _ABOUT.split(text) if part.strip()), text)
     if parse_exact(plain) is not None or parse_exact(split_unit(plain).value) is not None:
+        return Scalar(plain)
+    if number_in_sentence(plain) is not None:
         return Scalar(plain)
     for reader in (_special, _matrix, _intervals, _listed, _bracketed, _equation, _both_signs):
         found = reader(plain)
