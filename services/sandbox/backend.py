@@ -25,7 +25,6 @@ SHARED_MEMORY_BYTES = 64 * MIB
 
 # Fixed: the program's own descriptors from 0, the backend's for itself from FIRST_OWN.
 CHANNEL_WRITE, CHANNEL_READ, FIRST_OWN = 3, 4, 10
-SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 HIGH = 100  # our own descriptors are kept above every number that is given away
 
 ENVIRONMENT = {
@@ -107,7 +106,8 @@ def in_memory(content: bytes) -> int:
         while view:
             view = view[file.write(view) :]
     # Whoever gets it could otherwise open it again for writing, and keep memory that nobody counts.
-    fcntl.fcntl(handle, fcntl.F_ADD_SEALS, SEALS)
+    seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+    fcntl.fcntl(handle, fcntl.F_ADD_SEALS, seals)
     os.lseek(handle, 0, os.SEEK_SET)
     return handle
 
