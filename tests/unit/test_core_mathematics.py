@@ -179,6 +179,11 @@ def test_no_expression_is_another_outcome_than_a_wrong_one() -> None:
     assert grade(problem("4"), r"\boxed{4}", None, Graders()).outcome is Outcome.CORRECT
 
 
+def test_no_expression_in_a_reply_that_was_cut_off() -> None:
+    assert grade(problem("4"), r"so \boxed{4", None, Graders(), truncated=True).outcome is Outcome.TRUNCATED
+    assert grade(problem("4"), "5", None, Graders(), truncated=True).outcome is Outcome.WRONG
+
+
 def test_a_missing_symbolic_comparison_is_said_and_no_reward() -> None:
     with pytest.raises(PrerequisiteMissing, match="math-verify"):
         grade(problem("x+1"), "1+x", None, Graders())

@@ -8,6 +8,7 @@ from services.core.scoring.latex import key
 from services.core.scoring.rational import parse_exact
 
 _BASED = re.compile(r"([-+]?)\s*([0-9A-F]+)_(?:\{?(?:\\text\{)?\s*([0-9]{1,2}|[a-z]+)\s*\}?\}?)", re.IGNORECASE)
+_SPELLED = re.compile(r"([-+]?[0-9A-F]+)(?:\\text\{)?\(?(?:in)?base-?([0-9]{1,2}|[a-z]+)\)?\}?", re.IGNORECASE)
 _BASE_NAMES = {
     name: str(number)
     for number, name in enumerate(
@@ -32,10 +33,13 @@ def same_based(wanted: str, given: str) -> bool | None:
 
 
 def _based(text: str) -> tuple[str, str] | None:
-    match = _BASED.fullmatch(text.replace(" ", "").replace(",", ""))
-    if match is None or not match.group(2)[0].isdigit():
+    plain = _SPELLED.sub(r"\1_{\2}", text.replace(" ", "").replace(",", ""))
+    match = _BASED.fullmatch(plain)
+    if match is None:
         return None
     base = match.group(3).lower()
+    if not match.group(2)[0].isdigit() and base not in ("11", "12", "16"):
+        return None  # a variable with an index
     return match.group(1).replace("+", "") + (match.group(2).lstrip("0") or "0").upper(), _BASE_NAMES.get(base, base)
 
 

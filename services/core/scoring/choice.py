@@ -7,7 +7,7 @@ import string
 import unicodedata
 from collections.abc import Sequence
 
-from services.core.scoring.choice_words import ANNOUNCED, APPROVED, CHOSEN, JOINED, NEGATED, REASONS
+from services.core.scoring.choice_words import ANNOUNCED, APPROVED, CHOSEN, CONCLUDED, JOINED, NEGATED, REASONS
 from services.core.scoring.extraction import marked_answer
 from services.core.scoring.grade import Grade, Outcome
 
@@ -123,7 +123,8 @@ def _named(rest: str, letters: str, *, colon: bool) -> str | None:
         return None
     letter = (match.group("bracketed") or match.group("bare")).strip("()[] ")
     after = rest[match.end() :]
-    if match.group("bare") and letter.islower() and not (colon and re.match(r"\s*(?:[.,;!)]|\n|$)", after)):
+    alone = after.startswith(")") or (colon and re.match(r"\s*(?:[.,;!)]|\n|$)", after))
+    if match.group("bare") and letter.islower() and not alone:
         return None
     if letter.upper() not in letters or (match.group("bare") and _is_word(letter.upper(), after)):
         return None
@@ -145,6 +146,9 @@ def _another_follows(after: str, letters: str) -> bool:
 
 def _approved(text: str, letters: str, choices: Sequence[str]) -> str | None:
     """Return the letter that is called right or chosen, "" when several are, None when none is."""
+    concluded = CONCLUDED.search(text[-_AHEAD:])
+    if concluded is not None and concluded.group(1) in letters:
+        return concluded.group(1)
     found = []
     for match in APPROVED.finditer(text):
         letter = next(group for group in match.groups() if group)

@@ -20,6 +20,8 @@ _LONGEST_ASKED = 400
 _MOST_ITEMS = 60
 _MOST_ASKED = 40
 _ROUNDED_DIGITS = 3
+_LABEL = re.compile(r"\\text\{[^{}]*\}|[A-Za-z][A-Za-z ]{2,}")
+_FUNCTION = re.compile(r"y|[a-zA-Z]\s?\([a-z]\)")
 _INFINITE = re.compile(r"[-+]?\\infty")
 _FAR = Fraction(1, 10**6)
 _LONG_NUMBER = re.compile(r"\d{200}")
@@ -66,7 +68,7 @@ class Comparison:
             return self.shapes(wanted, read(given.right)) if stated else False
         if not isinstance(given, Equation):
             return self.shapes(read(wanted.right), given) if _NAME.fullmatch(wanted.left) else False
-        if key(wanted.left) == key(given.left) or (_is_label(wanted.left) and _is_label(given.left)):
+        if key(wanted.left) == key(given.left) or _same_role(wanted.left, given.left):
             same = self.texts(wanted.right, given.right)
             if same is not False or (_NAME.fullmatch(wanted.left) and parse_exact(wanted.right) is not None):
                 return same
@@ -234,9 +236,9 @@ def _rows(shape: Shape, other: Shape) -> list[list[str]] | None:
     return None
 
 
-def _is_label(name: str) -> bool:
-    r"""Tell whether the left side names the result in words, such as ``\text{Area}``."""
-    return re.fullmatch(r"\\text\{[^{}]*\}|[A-Za-z][A-Za-z ]{2,}", name) is not None
+def _same_role(wanted: str, given: str) -> bool:
+    r"""Tell whether both left sides are words, as ``\text{Area}``, or a function's name, as ``y`` and ``f(x)``."""
+    return any(pattern.fullmatch(wanted) and pattern.fullmatch(given) for pattern in (_LABEL, _FUNCTION))
 
 
 def _rounds(wanted: str, given: str, value: Fraction) -> bool:
