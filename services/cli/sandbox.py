@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -43,16 +42,18 @@ def run(
     cpu: Annotated[float, typer.Option("--cpu", min=0.1, help="Seconds of processor time.")] = 6.0,
     wall: Annotated[float, typer.Option("--wall", min=0.1, help="Seconds of real time.")] = 12.0,
     memory: Annotated[int, typer.Option("--memory", min=32, help="Resident memory in MiB.")] = 1024,
+    given: Annotated[
+        typer.FileBinaryRead | None, typer.Option("--input", help="What the program reads; - for standard input.")
+    ] = None,
     python: Environment = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a Python program in the sandbox. It reads this command's standard input, unless that is a terminal."""
+    """Run a Python program in the sandbox, and tell how it ended and what it cost."""
     from services.cli import render
     from services.core.scoring.ports import Job, Limits
     from services.sandbox.opening import open_runner
 
-    given = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
-    job = Job(file.read_text("utf-8"), given, Limits(cpu, wall, memory << 20))
+    job = Job(text_of(file), b"" if given is None else given.read(), Limits(cpu, wall, memory << 20))
     with open_runner(places=1, python=python) as runner:
         done, name = runner.run(job), runner.name
     out, trouble = (content.decode(errors="replace") for content in (done.stdout, done.stderr))
@@ -68,3 +69,17 @@ def run(
         render.say(render.printable(line))
     status = "" if done.status is None else f" {done.status}"
     render.say(f"{done.ending}{status}, {done.wall_seconds:.3f} s, {done.cpu_seconds:.3f} s of processor, {name}")
+
+
+def text_of(file: Path) -> str:
+    """Return a program's text.
+
+    Raises:
+        SpecError: it is none.
+    """
+    from services.core.errors import SpecError
+
+    try:
+        return file.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise SpecError(str(file), error.reason, "a Python program in UTF-8") from error

@@ -81,8 +81,8 @@ def show(found: Mapping[str, Any]) -> None:
     from services.cli import render
 
     answers, price = found["answers"], found["price"]
-    render.show(f"Verifiers of campaign {found['campaign']}: {answers['right']} right and {answers['wrong']} wrong answers, "
-                f"{answers['source']}, seed {answers['seed']}")  # fmt: skip
+    sizes = f"{answers['right']} right and {answers['wrong']} wrong answers, {answers['source']}"
+    render.show(f"Verifiers of campaign {found['campaign']}: {sizes}, seed {answers['seed']}")
     render.show(
         f"  {price['calls']:,} calls, about {_usd(price['expected_usd'])}, at most {_usd(price['largest_usd'])}"
     )

@@ -91,10 +91,10 @@ class Settings(BaseSettings):
     encoder_parallel: int = Field(default=2, ge=1, le=256)
     encoder_memory_mb: int | None = Field(default=None, ge=0, le=1_048_576)
     device: Annotated[str, AfterValidator(_device)] = "auto"
-    sandbox_required: bool = False
-    sandbox_python: Path | None = None
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = Field(default=None, ge=1, le=65_535)
+    sandbox_required: bool = False
+    sandbox_python: Path | None = None
     flower_host: str = "127.0.0.1"
     flower_port: int = Field(default=5555, ge=1, le=65_535)
     flower_user: Annotated[str, AfterValidator(_user)] = "trinity"

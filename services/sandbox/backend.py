@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import resource
-import shutil
 import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from services.core.errors import GradingUnavailable
@@ -26,7 +25,6 @@ SHARED_MEMORY_BYTES = 64 * MIB
 
 # Fixed: the program's own descriptors from 0, the backend's for itself from FIRST_OWN.
 CHANNEL_WRITE, CHANNEL_READ, FIRST_OWN = 3, 4, 10
-SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 HIGH = 100  # our own descriptors are kept above every number that is given away
 
 ENVIRONMENT = {
@@ -54,20 +52,16 @@ class Child:
         root: the process below which all of the program's processes are.
         root_handle: pidfd of ``root``; its end ends all of them.
         held: descriptors to keep open as long as the program runs.
-        folder: one to delete after it.
     """
 
     pid: int
     root: int
     root_handle: int
     held: tuple[int, ...] = ()
-    folder: Path | None = None
 
     def close(self) -> None:
         for handle in (self.root_handle, *self.held):
             os.close(handle)
-        if self.folder is not None:
-            shutil.rmtree(self.folder)
 
 
 class Backend(Protocol):
@@ -112,7 +106,8 @@ def in_memory(content: bytes) -> int:
         while view:
             view = view[file.write(view) :]
     # Whoever gets it could otherwise open it again for writing, and keep memory that nobody counts.
-    fcntl.fcntl(handle, fcntl.F_ADD_SEALS, SEALS)
+    seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+    fcntl.fcntl(handle, fcntl.F_ADD_SEALS, seals)
     os.lseek(handle, 0, os.SEEK_SET)
     return handle
 
@@ -135,6 +130,13 @@ def spawn(command: list[str], environment: Mapping[str, str], files: Mapping[int
     finally:
         for ours in lifted.values():
             os.close(ours)
+
+
+def end(pid: int) -> None:
+    """Kill and reap a child of ours."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
 
 
 def seconds_left(deadline: float) -> float:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import resource
 import select
-import signal
 import stat
 import subprocess
 import time
@@ -26,6 +24,7 @@ from services.sandbox.backend import (
     TEMPORARY_BYTES,
     Child,
     StartFailed,
+    end,
     in_memory,
     resource_limits,
     seconds_left,
@@ -36,6 +35,9 @@ from services.sandbox.interpreter import Interpreter
 WANTED_VERSION = (0, 8)
 START_SECONDS = 30.0  # on a machine with nothing else to do it takes 5 ms
 PROGRAM = "/program/main.py"
+PROCESSES = ("--proc", "/proc")
+# bubblewrap's own process in there has the program's user, who could write into its memory.
+FIRST_PROCESS = ("--perms", "0555", "--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1")
 FILTER, STATUS, GO, SOURCE = range(FIRST_OWN, FIRST_OWN + 4)
 CURE = "install bubblewrap 0.8 or newer (`apt install bubblewrap`, or `pip install -c constraints.txt -e '.[sandbox]'`)"
 
@@ -119,7 +121,7 @@ class Bubblewrap:
             *(part for path in self._interpreter.hidden for part in ("--remount-ro", path)),
             *(part for path, target in self._interpreter.links for part in ("--symlink", target, path)),
             *("--dev", "/dev", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
-            *(("--proc", "/proc") if self._processes_visible else ()),
+            *((*PROCESSES, *FIRST_PROCESS) if self._processes_visible else ()),
             *("--size", str(TEMPORARY_BYTES), "--tmpfs", "/tmp", "--file", str(SOURCE), PROGRAM),  # noqa: S108
             *("--remount-ro", "/", "--chdir", "/tmp"),  # noqa: S108
             *(part for name, value in ENVIRONMENT.items() for part in ("--setenv", name, value)),
@@ -161,13 +163,6 @@ def release(pid: int, status: int, go: int, job: Job) -> Child:
         os.close(handle)
         raise
     return Child(pid, root, handle, held=(status,))  # bubblewrap writes to it once more, at the end
-
-
-def end(pid: int) -> None:
-    """Kill and reap a child of ours."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
 
 
 def first_process(status: int) -> int:

@@ -59,6 +59,7 @@ class Connection:
                 start_new_session=True,  # Ctrl-C is for the parent, which then closes the channel
                 cwd="/",
             )
+        self.pid = self._process.pid
         self._channel = ours
         self._sending = threading.Lock()
         self._pending: dict[int, Pending] = {}
@@ -166,7 +167,7 @@ class SandboxRunner:
     @property
     def pid(self) -> int:
         """The runner process."""
-        return self._connection._process.pid
+        return self._connection.pid
 
     def run(self, job: Job) -> Execution:
         return self._current().ask([job])[0]

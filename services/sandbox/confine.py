@@ -68,7 +68,7 @@ def become(orders: dict[str, Any]) -> None:
     checked("prctl", LIBRARY.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
     if os.getppid() != orders["parent"]:
         raise OSError("the runner has ended")
-    os.chdir(orders["folder"])
+    os.chdir("/")
     checked("prctl", LIBRARY.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     restrict_files(orders["readable"], orders["listed"])
     for which, value in orders["limits"]:

@@ -6,26 +6,30 @@ learn whether a path exists, and there is no /proc. Solutions that need those fa
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 import json
 import os
 import resource
 import select
-import shutil
-import signal
-import tempfile
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 from services.core.errors import PrerequisiteMissing
 from services.core.scoring.ports import Job
 from services.sandbox import confine, seccomp
-from services.sandbox.backend import ENVIRONMENT, FIRST_OWN, Child, StartFailed, resource_limits, seconds_left, spawn
+from services.sandbox.backend import (
+    ENVIRONMENT,
+    FIRST_OWN,
+    Child,
+    StartFailed,
+    end,
+    in_memory,
+    resource_limits,
+    seconds_left,
+    spawn,
+)
 from services.sandbox.interpreter import Interpreter, inside
 
-STATUS = FIRST_OWN
+STATUS, SOURCE = FIRST_OWN, FIRST_OWN + 1
 START_SECONDS = 30.0
 CURE = "allow user namespaces and install bubblewrap, or run in a container or virtual machine that has them"
 
@@ -33,8 +37,12 @@ CURE = "allow user namespaces and install bubblewrap, or run in a container or v
 class Landlock:
     """The backend."""
 
-    def __init__(self, interpreter: Interpreter) -> None:
+    def __init__(self, interpreter: Interpreter, script: str) -> None:
         """Prepare what every program gets.
+
+        Args:
+            interpreter: what runs, and confines itself.
+            script: the source of ``confine``.
 
         Raises:
             PrerequisiteMissing: the kernel has no Landlock, or one without scopes.
@@ -46,53 +54,45 @@ class Landlock:
         self._interpreter = interpreter
         self._readable, self._listed = visible(interpreter)
         self._filter = seccomp.assemble(namespaces=False).hex()
-        self._script = inspect.getsource(confine)  # read now: later this user may not
+        self._script = script
 
     @property
     def label(self) -> str:
         return f"landlock {self._abi}, one process, no files written"
 
     def start(self, job: Job, files: Mapping[int, int]) -> Child:
-        folder = Path(tempfile.mkdtemp(prefix="trinity-sandbox-"))
         status, told = os.pipe()
+        own = {STATUS: told, SOURCE: in_memory(job.source.encode())}
         try:
-            (folder / "main.py").write_text(job.source, "utf-8")
-            pid = spawn(self._command(folder, job), ENVIRONMENT, {**files, STATUS: told})
+            pid = spawn(self._command(job), ENVIRONMENT, {**files, **own})
         except BaseException:
             os.close(status)
-            shutil.rmtree(folder)
             raise
         finally:
-            os.close(told)
+            for ours in own.values():
+                os.close(ours)
         try:
-            trouble = began(status)
-            if trouble:
+            if trouble := began(status):
                 raise StartFailed(f"Landlock did not confine a program: {trouble}")
-            return Child(pid, pid, os.pidfd_open(pid), folder=folder)
+            return Child(pid, pid, os.pidfd_open(pid))
         except BaseException:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            shutil.rmtree(folder)
+            end(pid)
             raise
         finally:
             os.close(status)
 
-    def _command(self, folder: Path, job: Job) -> list[str]:
-        limits = {
-            which: value for which, value in resource_limits(job.limits).items() if which != resource.RLIMIT_NPROC
-        }
-        limits[resource.RLIMIT_FSIZE] = 0
+    def _command(self, job: Job) -> list[str]:
+        # The number of processes is counted by user, so it would be shared; the filter refuses new ones anyway.
+        limits = resource_limits(job.limits) | {resource.RLIMIT_FSIZE: 0}
+        del limits[resource.RLIMIT_NPROC]
         orders = {
             "parent": os.getpid(),
-            "folder": str(folder),
-            "readable": [*self._readable, str(folder)],
+            "readable": self._readable,
             "listed": self._listed,
-            # The number of processes is counted by user, so it would be shared; the filter refuses new ones anyway.
             "limits": list(limits.items()),
             "filter": self._filter,
-            "command": [*self._interpreter.command, str(folder / "main.py")],
-            "environment": ENVIRONMENT | {"HOME": str(folder), "TMPDIR": str(folder)},
+            "command": [*self._interpreter.command, f"/proc/self/fd/{SOURCE}"],
+            "environment": ENVIRONMENT,
             "status": STATUS,
         }
         return [self._interpreter.executable, "-I", "-S", "-c", self._script, json.dumps(orders)]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from services.core.errors import PrerequisiteMissing
 from services.sandbox.client import SandboxRunner
 
 BACKENDS = ("bubblewrap", "landlock")
@@ -28,6 +30,8 @@ def open_runner(
         PrerequisiteMissing: nothing here holds; says what was tried, why it failed, and what to do.
         GradingUnavailable: the attempt itself was lost, as on a machine out of memory.
     """
+    if not sys.platform.startswith("linux"):
+        raise PrerequisiteMissing(f"there is no sandbox for {sys.platform}", "run workers on Linux")
     return SandboxRunner(
         {
             "places": places or len(os.sched_getaffinity(0)),

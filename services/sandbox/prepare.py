@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import os
 import pwd
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from services.core.errors import GradingUnavailable, PrerequisiteMissing
-from services.sandbox import bubblewrap, selftest, staging
+from services.sandbox import bubblewrap, confine, probe, selftest, staging
 from services.sandbox.backend import Backend
 from services.sandbox.bubblewrap import Bubblewrap, Tool
 from services.sandbox.interpreter import Interpreter, bare, of_environment, of_this_process
@@ -50,8 +51,9 @@ def prepare(orders: dict[str, Any]) -> Ready:
         PrerequisiteMissing: none does; tells what was tried and why each failed.
     """
     failures: list[str] = []
-    found = list(candidates(orders, failures))  # while there are rights
-    attacks = selftest.attacks()
+    # Read now: after staging or without rights, the files of our own code may be out of reach.
+    attacks, script = inspect.getsource(probe), inspect.getsource(confine)
+    found = list(candidates(orders, script, failures))  # while there are rights
     give_up_rights()
     for label, interpreter, backend in found:
         try:
@@ -71,43 +73,51 @@ def prepare(orders: dict[str, Any]) -> Ready:
 Candidate = tuple[str, Interpreter, Backend]
 
 
-def candidates(orders: dict[str, Any], failures: list[str]) -> Iterator[Candidate]:
+def candidates(orders: dict[str, Any], script: str, failures: list[str]) -> Iterator[Candidate]:
     """Yield ways to confine programs, the better ones first; adds to ``failures`` what is out of the question."""
     python = orders["python"]
     interpreter = of_environment(Path(python)) if python else of_this_process()
     if "bubblewrap" in orders["backends"]:
         try:
-            tool = first_tool([(Path(path), libraries) for path, libraries in orders["tools"]])
-            wanted = [*interpreter.shown, tool.path, *filter(None, [tool.libraries])]
-            places = staging.stage(wanted)
+            yield from in_namespaces(interpreter, usable_tools(orders["tools"], failures))
         except PrerequisiteMissing as error:
             failures.append(f"bubblewrap: {error.what}")
-        else:
-            moved = Tool(places[tool.path], tool.version, places.get(tool.libraries, ""))
-            for visible in (True, False):
-                label = f"bubblewrap {tool.version}" + ("" if visible else " without /proc")
-                yield label, interpreter, Bubblewrap(moved, interpreter, places, processes_visible=visible)
     if "landlock" in orders["backends"]:
         try:
             one = reachable_interpreter(interpreter, [] if python else OTHER_PYTHONS)
-            yield "landlock", one, Landlock(one)
+            yield "landlock", one, Landlock(one, script)
         except PrerequisiteMissing as error:
             failures.append(f"landlock: {error.what}")
 
 
-def first_tool(paths: list[tuple[Path, str]]) -> Tool:
-    """Return the first bubblewrap that runs.
-
-    Raises:
-        PrerequisiteMissing: there is none, or what is wrong with each.
-    """
-    faults = []
+def usable_tools(paths: list[tuple[str, str]], failures: list[str]) -> list[Tool]:
+    """Return each bubblewrap that runs; one that does and still makes no sandbox shows in the self-test."""
+    found = []
     for path, libraries in paths:
         try:
-            return bubblewrap.look_at(path, libraries)
+            found.append(bubblewrap.look_at(Path(path), libraries))
         except PrerequisiteMissing as error:
-            faults.append(error.what)
-    raise PrerequisiteMissing("; ".join(faults) or "not installed", bubblewrap.CURE)
+            failures.append(f"bubblewrap: {error.what}")
+    if not paths:
+        failures.append("bubblewrap: not installed")
+    return found
+
+
+def in_namespaces(interpreter: Interpreter, tools: list[Tool]) -> Iterator[Candidate]:
+    """Yield every bubblewrap, and then every one without a /proc of its own.
+
+    Raises:
+        PrerequisiteMissing: the interpreter or a tool is out of reach for a user without rights.
+    """
+    if not tools:
+        return
+    parts = [part for tool in tools for part in (tool.path, tool.libraries) if part]
+    places = staging.stage([*interpreter.shown, *parts])
+    moved = [Tool(places[tool.path], tool.version, places.get(tool.libraries, "")) for tool in tools]
+    for visible in (True, False):
+        for tool in moved:
+            backend = Bubblewrap(tool, interpreter, places, processes_visible=visible)
+            yield backend.label, interpreter, backend
 
 
 def reachable_interpreter(preferred: Interpreter, others: Sequence[str]) -> Interpreter:

@@ -113,9 +113,9 @@ def namespaces() -> list[Attack]:
 
 
 def descriptors() -> list[str]:
-    """Return the open descriptors beyond the three standard ones."""
+    """Return the open descriptors beyond the three standard ones, and the one that this program may be read from."""
     found = []
-    for number in range(3, 4096):
+    for number in {*range(3, 4096)} - {int(name) for name in [os.path.basename(__file__)] if name.isdigit()}:
         with contextlib.suppress(OSError):
             os.fstat(number)
             found.append(str(number))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import inspect
 import json
 import os
 import socket
@@ -15,7 +14,6 @@ from pathlib import Path
 
 from services.core.errors import GradingUnavailable
 from services.core.scoring.ports import Ending, Job, Limits
-from services.sandbox import probe
 from services.sandbox.backend import ENVIRONMENT, MIB, PROCESSES, Backend
 from services.sandbox.supervise import execute
 
@@ -49,13 +47,12 @@ class Check:
     detail: str
 
 
-def attacks() -> str:
-    """Return the program that attacks from inside; the file it is in may be out of reach later."""
-    return inspect.getsource(probe)
-
-
 def run(backend: Backend, attacks: str) -> list[Check]:
     """Attack a backend.
+
+    Args:
+        backend: what is attacked.
+        attacks: the source of ``probe``.
 
     Raises:
         GradingUnavailable: it does not run programs at all.

@@ -130,7 +130,9 @@ class Supervision:
             for handle, _ in poll.poll(max(0.0, look_at - time.monotonic()) * 1000):
                 output = handles.get(handle)
                 if output is None:
-                    self._halted = handle in self._halts
+                    self._halted = handle in self._halts and not usage.is_over(self._child.root)
+                    if not self._halted:
+                        readable(self._child.root_handle)
                     return None
                 if output.take():
                     return Ending.OUTPUT

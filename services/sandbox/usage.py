@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TICK = 1.0 / os.sysconf("SC_CLK_TCK")
+PF_EXITING = 0x4
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MOST_PROCESSES = 4096  # more than any limit allows; ends the walk whatever happens
 
@@ -57,6 +58,19 @@ def children(pid: int, *, threads: int) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def is_over(root: int) -> bool:
+    """Tell whether the first program below a process, or the process itself when it has no children, is ending.
+
+    A process that ends closes its files before others can wait for it; the kernel marks it before that.
+    """
+    try:
+        program = min(children(root, threads=1), default=root)
+        state, *fields = Path(f"/proc/{program}/stat").read_bytes().rpartition(b") ")[2].split()
+    except OSError:
+        return True
+    return state in (b"Z", b"X") or bool(int(fields[5]) & PF_EXITING)
 
 
 def proportional(pid: int) -> int:

@@ -16,6 +16,7 @@ from services.core.events import EventType
 from services.core.ids import CampaignId, CandidateId, EpisodeId, EventId, GenerationId
 from services.core.ledger.usage import Usage
 from services.core.protocol.roles import CallRole, Role
+from services.core.protocol.verdict import VerdictSource
 from services.core.states import (
     AttemptOutcome,
     CampaignState,
@@ -244,6 +245,28 @@ class CallTotals:
     tokens: int
     usd: Decimal
     hits: int = 0
+
+
+@dataclass(frozen=True)
+class OutcomeCount:
+    """Episodes of one purpose with one outcome: why the reward was what it was, or the failure if there is none."""
+
+    purpose: Purpose
+    outcome: str
+    failed: bool
+    episodes: int
+
+
+@dataclass(frozen=True)
+class VerdictCount:
+    """Verdicts of one source; ``agent`` is the model's place, and ``accepted_reward`` the mean of what it accepted."""
+
+    source: VerdictSource
+    agent: int | None
+    accepts: int
+    revises: int
+    unclear: int
+    accepted_reward: float | None
 
 
 @dataclass(frozen=True)

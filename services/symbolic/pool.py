@@ -6,14 +6,16 @@ import os
 import threading
 from collections import OrderedDict
 from importlib.metadata import version
+from importlib.util import find_spec
 from queue import LifoQueue
 from types import TracebackType
 
-from services.core.errors import GradingUnavailable
+from services.core.errors import GradingUnavailable, PrerequisiteMissing
 from services.symbolic.process import Child, Lost, Reply, UsedUp
 
 _REMEMBERED = 4096
 _TRIES = 2
+_LONGEST = 10_000
 
 
 class SymbolicPool:
@@ -28,6 +30,9 @@ class SymbolicPool:
         cpu_seconds: of CPU time for one question, so that a loaded machine changes no verdict.
         wall_seconds: after which a process that stands still is given up.
         memory_bytes: of address space for each process.
+
+    Raises:
+        PrerequisiteMissing: math-verify is not installed.
     """
 
     def __init__(
@@ -38,6 +43,11 @@ class SymbolicPool:
         wall_seconds: float = 120.0,
         memory_bytes: int = 1 << 30,
     ) -> None:
+        if find_spec("math_verify") is None:
+            raise PrerequisiteMissing(
+                "comparing expressions needs math-verify",
+                "install the extra: pip install 'trinity-coordinator[worker]'",
+            )
         count = processes or min(4, os.cpu_count() or 1)
         self._limits = (cpu_seconds, wall_seconds, memory_bytes)
         self._places: LifoQueue[Child | None] = LifoQueue()  # the one used last is warm
@@ -59,6 +69,8 @@ class SymbolicPool:
         Raises:
             GradingUnavailable: two processes in turn were lost.
         """
+        if len(reference) + len(answer) > _LONGEST:
+            return None
         key = (reference, answer)
         with self._lock:
             known = self._known.get(key)

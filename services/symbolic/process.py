@@ -54,12 +54,12 @@ class Child:
     def __init__(self, cpu_seconds: float, wall_seconds: float, memory_bytes: int) -> None:
         self._wall_seconds = wall_seconds
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "services.symbolic.child", str(cpu_seconds), str(memory_bytes)],
+            [sys.executable, "-P", "-m", "services.symbolic.child", str(cpu_seconds), str(memory_bytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            env={"PYTHONPATH": str(_ROOT), "PYTHONHASHSEED": "0", "PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+            env=_environment(),
             start_new_session=True,  # an interrupt from the keyboard is the parent's to handle
         )
         self._buffer = b""
@@ -126,3 +126,9 @@ class Child:
         if -status in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL):
             return UsedUp(f"brought the process down by {signal.Signals(-status).name}")
         return Lost(f"it ended with status {status}")
+
+
+def _environment() -> dict[str, str]:
+    """Return what the child sees of the environment: no keys, and a fixed hash seed, as sympy's order depends on it."""
+    kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    return {**kept, "PYTHONPATH": str(_ROOT), "PYTHONHASHSEED": "0", "PATH": os.defpath, "LC_ALL": "C.UTF-8"}

@@ -58,7 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wanted, settings = read_arguments(arguments), load_settings()
         known = known_answers(settings, wanted)
         with ExitStack() as closing:
-            found = measure(wanted, known, lambda campaign: pool_of(campaign, settings), runner(known, wanted, closing))
+            programs = runner(known, wanted, settings, closing)
+            found = measure(wanted, known, lambda campaign: pool_of(campaign, settings), programs)
     except TrinityError as error:
         progress(f"error: {error}")
         return 1
@@ -183,14 +184,14 @@ def pool_of(campaign: Campaign, settings: Settings) -> ModelPool:
     return LitellmPool(campaign.pool, settings.resolve_base_url)
 
 
-def runner(known: Known, wanted: Wanted, closing: ExitStack) -> CodeRunner | None:
+def runner(known: Known, wanted: Wanted, settings: Settings, closing: ExitStack) -> CodeRunner | None:
     """Return where programs run, opened if any is to be run for evidence."""
     programs = any(one.problem.scorer is ScorerKind.PROGRAM for one in known.planted)
     if not programs or set(wanted.evidence) == {EvidenceUse.NONE}:
         return None
     from services.sandbox.opening import open_runner
 
-    return closing.enter_context(open_runner())
+    return closing.enter_context(open_runner(python=settings.sandbox_python))
 
 
 def progress(line: str) -> None:

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from services.core.campaign import Campaign, EvidenceUse
@@ -110,7 +110,7 @@ class Asking:
     pool: ModelPool
     parallel: int
     say: Callable[[str], None]
-    retries: RetryPolicy = RETRIES
+    retries: RetryPolicy = field(default_factory=lambda: RETRIES)
 
     def __post_init__(self) -> None:
         self.spent = Decimal(0)

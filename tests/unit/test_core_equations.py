@@ -161,3 +161,40 @@ def test_written_solutions_are_not_called_wrong(name: str, right: int, slips: se
     found = [recompute(text) for text in solutions(name)]
     assert {claim.text for each in found for claim in each.wrong} == slips
     assert sum(each.right for each in found) == right
+
+
+def recorded(texts: str, graded: list[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the reasoning of each recorded reply, and whether its final answer was right."""
+    folder = DATA / "replay"
+    if not (folder / texts).is_file():
+        pytest.skip(f"{folder / texts} is not here")
+    rows = [json.loads(line) for name in graded for line in (folder / name).read_text().splitlines()]
+    correct = {(row["id"], model): one["correct"] for row in rows for model, one in row["responses"].items()}
+    for line in (folder / texts).read_text().splitlines():
+        row = json.loads(line)
+        try:
+            text = str(json.loads(row["output"])["reasoning"])
+        except (ValueError, KeyError, TypeError):
+            text = row["output"].replace("\\n", "\n").replace("\\\\", "\\")
+        yield text, correct[row["id"], row["model"]] == 1
+
+
+@pytest.mark.parametrize(
+    ("texts", "graded", "counts"),
+    [
+        (
+            "zeroeval_texts_gsm.jsonl",
+            ["zeroeval_gsm_a.jsonl", "zeroeval_gsm_b.jsonl"],
+            {True: (359, 1), False: (61, 0)},
+        ),
+        ("zeroeval_texts_math_l5.jsonl", ["zeroeval_math_l5.jsonl"], {True: (68, 0), False: (352, 8)}),
+    ],
+)
+def test_false_equations_in_recorded_replies(
+    texts: str, graded: list[str], counts: dict[bool, tuple[int, int]]
+) -> None:
+    """Replies with right and with wrong answers, and how many of them state an equation that does not hold."""
+    found: dict[bool, list[bool]] = {True: [], False: []}
+    for text, right in recorded(texts, graded):
+        found[right].append(bool(recompute(text).wrong))
+    assert {right: (len(each), sum(each)) for right, each in found.items()} == counts

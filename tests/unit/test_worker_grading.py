@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from services.core.errors import GradingUnavailable, PrerequisiteMissing
 from services.core.scoring.ports import Ending, Execution, Job
+from worker import calls
 from worker.grading import LazyEquivalence, LazyRunner, OnDemand
 
 
@@ -79,3 +82,17 @@ def test_a_closed_tool_gives_no_verdict_and_is_not_opened_again() -> None:
         with pytest.raises(GradingUnavailable, match="stopping"):
             tool.get()
     assert [tool.closed.is_set() for tool in opening.opened] == [True]
+
+
+def test_what_is_no_call_does_not_count_against_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([100.0, 107.0, 200.0, 200.0])
+    monkeypatch.setattr("worker.calls.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    nothing: Any = None
+    metered = calls.MeteredCalls(nothing, nothing, nothing, nothing, 150.0, nothing)
+    with metered.aside():
+        assert metered.deadline == 150.0
+    assert metered.deadline == 157.0
+    metered.leave_at_least(30.0)
+    assert metered.deadline == 230.0
+    metered.leave_at_least(5.0)
+    assert metered.deadline == 230.0

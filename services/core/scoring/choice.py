@@ -7,11 +7,14 @@ import string
 import unicodedata
 from collections.abc import Sequence
 
-from services.core.scoring.choice_words import ANNOUNCED, APPROVED, CHOSEN, JOINED, NEGATED, REASONS
+from services.core.scoring.choice_words import ANNOUNCED, APPROVED, CHOSEN, CONCLUDED, JOINED, NEGATED, REASONS
 from services.core.scoring.extraction import marked_answer
 from services.core.scoring.grade import Grade, Outcome
 
-_LONGEST = 100_000
+_LONGEST = 20_000  # of a longer reply the end is read
+_LONGEST_LETTER = 60
+_MOST_MARKS = 40
+_AHEAD = 300
 _SHORT = 400
 _LETTER = r"(?<![A-Za-zÀ-ɏЀ-ӿ0-9_'’])[A-Z](?![A-Za-zÀ-ɏЀ-ӿ0-9_'’]|-[A-Za-z])"
 _OPEN, _CLOSE = r"[(\[<{「『【\"'“]*\s*", r"\s*[)\]>}」』】\"'”]*"
@@ -39,7 +42,7 @@ def grade_choice(reference: str, answer: str, choices: Sequence[str]) -> Grade:
 
 def reference_letter(reference: str) -> str | None:
     """Return the letter a reference such as ``C`` or ``(c)`` is."""
-    match = _WHOLE.fullmatch(reference.strip())
+    match = _WHOLE.fullmatch(reference.strip()[:_LONGEST_LETTER])
     return match.group(1).upper() if match else None
 
 
@@ -64,7 +67,7 @@ def chosen_letter(reply: str, choices: Sequence[str]) -> str | None:
     letters = string.ascii_uppercase[: len(choices)] if choices else string.ascii_uppercase
     marked = marked_answer(reply[-_LONGEST:])
     if marked is not None and _plain(marked) != text:
-        return chosen_letter(marked, choices)
+        return chosen_letter(marked, choices) if _plain(marked) else None
     for find in (_as_a_whole, _announced, _approved):
         found = find(text, letters, choices)
         if found is not None:
@@ -86,7 +89,7 @@ def _as_a_whole(text: str, letters: str, choices: Sequence[str]) -> str | None:
     own = _same_option(text, choices)
     if own is not None:
         return letters[own]
-    match = _WHOLE.fullmatch(text)
+    match = _WHOLE.fullmatch(text) if len(text) <= _LONGEST_LETTER else None
     if match is not None:
         return match.group(1).upper() if match.group(1).upper() in letters else ""
     labelled = _LABELLED.match(text)
@@ -99,8 +102,8 @@ def _as_a_whole(text: str, letters: str, choices: Sequence[str]) -> str | None:
 
 def _announced(text: str, letters: str, choices: Sequence[str]) -> str | None:
     """Return the letter of the last announcement, "" when it announces several, None without one."""
-    for match in reversed(list(ANNOUNCED.finditer(text))):
-        rest = text[match.end() :].split("\n\n")[0].lstrip(" \n:-–—\"'“«")
+    for match in reversed(list(ANNOUNCED.finditer(text))[-_MOST_MARKS:]):
+        rest = text[match.end() : match.end() + _AHEAD].split("\n\n")[0].lstrip(" \n:-–—\"'“«")
         quoted = _starts_with_option(rest, choices)
         if quoted is not None:
             return letters[quoted]
@@ -120,7 +123,8 @@ def _named(rest: str, letters: str, *, colon: bool) -> str | None:
         return None
     letter = (match.group("bracketed") or match.group("bare")).strip("()[] ")
     after = rest[match.end() :]
-    if match.group("bare") and letter.islower() and not (colon and re.match(r"\s*(?:[.,;!)]|\n|$)", after)):
+    alone = after.startswith(")") or (colon and re.match(r"\s*(?:[.,;!)]|\n|$)", after))
+    if match.group("bare") and letter.islower() and not alone:
         return None
     if letter.upper() not in letters or (match.group("bare") and _is_word(letter.upper(), after)):
         return None
@@ -142,10 +146,13 @@ def _another_follows(after: str, letters: str) -> bool:
 
 def _approved(text: str, letters: str, choices: Sequence[str]) -> str | None:
     """Return the letter that is called right or chosen, "" when several are, None when none is."""
+    concluded = CONCLUDED.search(text[-_AHEAD:])
+    if concluded is not None and concluded.group(1) in letters:
+        return concluded.group(1)
     found = []
     for match in APPROVED.finditer(text):
         letter = next(group for group in match.groups() if group)
-        after = text[match.end() :]
+        after = text[match.end() : match.end() + _AHEAD]
         word = match.group(2) is not None and _is_word(letter, after)
         if letter in letters and not word and not _another_follows(after, letters):
             found.append(letter)

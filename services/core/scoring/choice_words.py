@@ -84,6 +84,12 @@ APPROVED = re.compile(
     rf"{_BARE}\(?([A-Z])\)?\s*(?i:{_IS_RIGHT})|(?i:{_I_CHOOSE})\s*(?i:{_THE_OPTION})?\(?([A-Z])\)?{_END}"
 )
 
+# "..., so D." at the very end.
+CONCLUDED = re.compile(
+    r"(?i:\b(?:so|hence|thus|therefore|also|daher|donc|así que|quindi|portanto|logo|значит))[,:]?\s+"
+    r"\(?([A-Z])\)?\s*[.!]?\s*$"
+)
+
 _BECAUSE = (
     "because since as for due which that is and but so with weil da denn ist und aber also parce car puisque est et",
     "mais porque ya pues es y pero pois é e mas perché poiché è ma потому так и но omdat want eftersom fordi",

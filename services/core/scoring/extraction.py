@@ -7,11 +7,14 @@ import re
 
 from services.core.scoring.units import number_in_sentence
 
-_LONGEST = 200_000  # of a longer text the end is read: final answers stand there
+_LONGEST = 20_000  # of a longer text the end is read: final answers stand there
+_MOST_MARKS = 40  # likewise only the last ones are looked at
 _LONGEST_EXPRESSION = 400
+_LONGEST_LINE = 2_000
 _MOST_WORDS = 6
 
-_TAG = re.compile(r"<\s*answer\s*>(.*?)(?:<\s*/\s*answer\s*>|\Z)", re.IGNORECASE | re.DOTALL)
+_OPENING_TAG = re.compile(r"<\s{0,3}answer\s{0,3}>", re.IGNORECASE)
+_CLOSING_TAG = re.compile(r"<\s{0,3}/\s{0,3}answer\s{0,3}>", re.IGNORECASE)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*(?:\{|(?=[0-9A-Za-z]))")
 _FIELD = re.compile(r"[\"'](?:final[_ ]?)?answer[\"']\s*:\s*", re.IGNORECASE)
 _JSON_TAIL = re.compile(r"\"\s*(?:[,}\n`]|\Z)")
@@ -21,12 +24,12 @@ _BETWEEN_BOXES = re.compile(
 _LEAD = r"[\s*#_\-•]{0,6}"
 _NAMED = r"(?:the\s+)?(?:final\s+|correct\s+)?(?:answer|solution|result|antwort|réponse|respuesta|答案)"
 _ANNOUNCED = re.compile(
-    rf"(?:(?:^|\n){_LEAD}{_NAMED}|final\s+answer(?:\s+is)?)\s*(?:\*\*)?\s*[:：]\s*(?:\*\*)?\s*([^\n]+)"
-    r"|(?:^|\n)####\s*([^\n]+)",  # how GSM8K ends a solution
+    rf"(?:(?:^|\n){_LEAD}{_NAMED}|final\s+answer(?:\s+is)?)\s*(?:\*\*)?\s*[:：]\s*(?:\*\*)?\s*"
+    r"|(?:^|\n)####[ \t]*",  # how GSM8K ends a solution
     re.IGNORECASE,
 )
 _SAID = re.compile(
-    r"(?:final|the|my|correct|our)\s+answer\s+(?:is|would\s+be|must\s+be)(?:\s+therefore)?\s*[:：]?\s*([^\n]+)",
+    r"(?:final|the|my|correct|our)\s+answer\s+(?:is|would\s+be|must\s+be)(?:\s+therefore)?(?!\s+not\b)\s*[:：]?\s*",
     re.IGNORECASE,
 )
 _NO_ANSWER_WORDS = re.compile(
@@ -35,8 +38,8 @@ _NO_ANSWER_WORDS = re.compile(
     re.IGNORECASE,
 )
 _HOPE = re.compile(r"\.?\s*I hope (?:it|this) is correct.*", re.IGNORECASE | re.DOTALL)
-_DISPLAY = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]", re.DOTALL)
-_INLINE = re.compile(r"(?<![\\$\d])\$(?!\s)([^$\n]{1,400}?)(?<!\s)\$(?!\d)|\\\((.+?)\\\)")
+_DISPLAY = re.compile(r"\$\$([^$]{1,400})\$\$|\\\[(.{1,400}?)\\\]", re.DOTALL)
+_INLINE = re.compile(r"(?<![\\$\d])\$(?!\s)([^$\n]{1,400}?)(?<!\s)\$(?!\d)|\\\((.{1,400}?)\\\)")
 _CONCLUSION = re.compile(r"(?:therefore|thus|hence|so)\b[^\n]*?(?:\bis\b|=|\bare\b)\s*([^\n]+)\s*\Z", re.IGNORECASE)
 _QUOTED = re.compile(r"(?:^|\n)\s*>[^\n]*\Z")
 _SENTENCE = re.compile(r"[.!?]\s+[A-Z]")
@@ -56,19 +59,21 @@ def final_answer(text: str) -> str | None:
     5. the text itself, when it is one expression, a few words, or a sentence with a single number.
     """
     kept = text[-_LONGEST:]
-    tags = [match.group(1) for match in _TAG.finditer(kept) if match.group(1).strip()]
-    if tags:
-        return final_answer(tags[-1])
+    tagged = _tagged(kept)
+    if tagged is not None:
+        return final_answer(tagged)
     marks = [mark for mark in (_last_box(kept), _last_field(kept), _announced(kept)) if mark is not None]
     if marks:
         return _usable(max(marks, key=lambda mark: mark[0])[1])
+    if _BOX.search(kept):
+        return None  # a box that was never closed: the text was cut off in it
     said = _announced(kept, _SAID)
     if said is not None:
         return _usable(said[1])
     plain = kept.strip()
-    if _is_expression(plain):
-        return _usable(plain)
     formula = _formula(kept)
+    if _is_expression(plain) and (formula is None or not _is_prose(plain)):
+        return _usable(plain)
     if formula is None and number_in_sentence(plain) is not None and not _SENTENCE.search(plain):
         return plain
     return _usable(formula)
@@ -77,15 +82,24 @@ def final_answer(text: str) -> str | None:
 def marked_answer(text: str) -> str | None:
     """Return the content of the last ``<answer>`` tag, else of the last box or answer field; None without any."""
     kept = text[-_LONGEST:]
-    tags = [match.group(1) for match in _TAG.finditer(kept) if match.group(1).strip()]
-    if tags:
-        return _usable(tags[-1])
+    tagged = _tagged(kept)
+    if tagged is not None:
+        return tagged
     marks = [mark for mark in (_last_box(kept), _last_field(kept)) if mark is not None]
     return _usable(max(marks, key=lambda mark: mark[0])[1]) if marks else None
 
 
+def _tagged(text: str) -> str | None:
+    """Return the content of the last ``<answer>`` that is closed, else of one that was never closed."""
+    closings = [match.start() for match in _CLOSING_TAG.finditer(text)]
+    end = closings[-1] if closings else len(text)
+    openings = [match.end() for match in _OPENING_TAG.finditer(text, 0, end)]
+    return _usable(text[openings[-1] : end]) if openings else None
+
+
 def _usable(found: str | None) -> str | None:
-    return found.strip() if found is not None and found.strip() else None
+    """Return what was found, or None when it is empty or a blank to fill in, such as ``___``."""
+    return found.strip() if found is not None and found.strip(" \t\n$_?.…-*#`\"'") else None
 
 
 def _last_box(text: str) -> tuple[int, str] | None:
@@ -107,9 +121,7 @@ def _last_box(text: str) -> tuple[int, str] | None:
 def _boxes(text: str) -> list[tuple[int, int, str]]:
     """Return (start, end, content) of the balanced boxes; of nested ones the innermost."""
     found: list[tuple[int, int, str]] = []
-    position = 0
-    while (match := _BOX.search(text, position)) is not None:
-        position = match.end()
+    for match in list(_BOX.finditer(text))[-_MOST_MARKS:]:
         if not match.group().endswith("{"):
             token = re.compile(r"[0-9]+|[A-Za-z]").match(text, match.end())
             assert token is not None
@@ -155,15 +167,17 @@ def _field_value(rest: str) -> str | None:
         value, _ = json.JSONDecoder().raw_decode(rest)
     except (ValueError, RecursionError):
         return re.split(r"[\n}]", rest, maxsplit=1)[0].strip(" ,\"'") or None
-    return None if value is None else value if isinstance(value, str) else json.dumps(value)
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 def _announced(text: str, pattern: re.Pattern[str] = _ANNOUNCED) -> tuple[int, str] | None:
     last = None
-    for match in pattern.finditer(text):
-        content = _HOPE.sub("", match[match.lastindex or 0]).strip().strip("*").strip()
+    for match in reversed(list(pattern.finditer(text))[-_MOST_MARKS:]):
+        line = text[match.end() : match.end() + _LONGEST_LINE].partition("\n")[0]
+        content = _HOPE.sub("", line).strip().strip("*").strip()
         if content and content not in ("$$", "\\[", "```") and not _NO_ANSWER_WORDS.match(content):
-            last = (match.end(), content)
+            last = (match.end() + len(line), content)
+            break
     if last is None or _boxes(last[1]) or _FIELD.search(last[1]):
         return None
     expression = _first_expression(last[1])
@@ -191,14 +205,32 @@ def _formulas(text: str) -> list[str]:
 
 def _formula(text: str) -> str | None:
     """Return the last formula of a prose text: a displayed one, else the last in the last paragraph that has one."""
-    displayed = [match.group(1) or match.group(2) for match in _DISPLAY.finditer(text)]
-    if displayed:
-        return str(displayed[-1])
+    displayed = max(_between(text, "$$", "$$"), _between(text, r"\[", r"\]"))
+    if displayed[1].strip():
+        return displayed[1]
     conclusion = _CONCLUSION.search(text[-2_000:])
-    if conclusion is not None and _is_expression(conclusion.group(1).strip(" .*$")):
+    if (
+        conclusion is not None
+        and "$" not in conclusion.group(1).strip(" .*$")
+        and _is_expression(conclusion.group(1).strip(" .*$"))
+    ):
         return conclusion.group(1).strip(" .*$")
     inline = _formulas(text[-20_000:])
     return inline[-1] if inline else None
+
+
+def _between(text: str, opening: str, closing: str) -> tuple[int, str]:
+    """Return where the last text between the two marks ends, and the text; (-1, "") without any."""
+    end = text.rfind(closing)
+    start = text.rfind(opening, 0, end) if end > 0 else -1
+    return (end, text[start + len(opening) : end]) if start >= 0 else (-1, "")
+
+
+def _is_prose(text: str) -> bool:
+    """Tell whether words lead to the formulas of a text, rather than stand behind one, as a unit does."""
+    outside = _INLINE.sub("\0", _DISPLAY.sub("\0", text))
+    before = re.findall(r"[A-Za-z]{2,}", outside.partition("\0")[0])
+    return "\0" in outside and (bool(before) or len(re.findall(r"[A-Za-z]{3,}", outside)) > 2)
 
 
 def _is_expression(text: str) -> bool:

@@ -12,6 +12,9 @@ _OPERATOR = re.compile(r"<|>|\\le(?![a-zA-Z])|\\ge(?![a-zA-Z])|\\ne(?![a-zA-Z])"
 _VARIABLE = re.compile(r"(?:[A-Za-z]|\\(?:theta|alpha|beta|gamma|lambda|mu|phi|omega)|[a-zA-Z]\([a-z]\))(?:_\{?\w\}?)?")
 _OR = re.compile(r"\\text\{\s*,?\s*or\s*\}|(?<![A-Za-z\\])or(?![A-Za-z])|\\cup(?![a-zA-Z])|\\(?:lor|vee)(?![a-zA-Z])")
 _AND = re.compile(r"\\text\{\s*,?\s*and\s*\}|(?<![A-Za-z\\])and(?![A-Za-z])|\\(?:land|wedge|cap)(?![a-zA-Z])|[,;&]")
+_DISTANCE = re.compile(
+    r"\|\s*([a-zA-Z])\s*(?:([-+])\s*([^|<>]{1,40}))?\|\s*(<|>|\\le|\\ge)(?![a-zA-Z])\s*([^|<>,]{1,80})"
+)
 _LOW, _HIGH = r"-\infty", r"\infty"
 
 
@@ -46,6 +49,9 @@ def read_inequalities(text: str) -> tuple[Piece, ...] | None:
 
 
 def _clause(text: str) -> tuple[str, tuple[Piece, ...]] | None:
+    inside = _within(text)
+    if inside is not None:
+        return inside
     operators = [match.group() for match in _OPERATOR.finditer(text)]
     terms = [term.strip() for term in _OPERATOR.split(text)]
     if not all(terms):
@@ -61,6 +67,20 @@ def _clause(text: str) -> tuple[str, tuple[Piece, ...]] | None:
     if rising[0]:
         return terms[1], (Piece(terms[0], first, terms[2], second),)
     return terms[1], (Piece(terms[2], second, terms[0], first),)
+
+
+def _within(text: str) -> tuple[str, tuple[Piece, ...]] | None:
+    """Return the interval that ``|x - 2| < 3`` describes, or the two that ``|x| > 3`` does."""
+    match = _DISTANCE.fullmatch(text)
+    if match is None:
+        return None
+    variable, sign, centre, operator, radius = (part.strip() if part else "" for part in match.groups())
+    closed = operator in (r"\le", r"\ge")
+    middle = "" if not centre else centre if sign == "-" else f"-({centre})"
+    left, right = f"{middle}-({radius})", f"{middle}+({radius})" if middle else radius
+    if operator in ("<", r"\le"):
+        return variable, (Piece(left, closed, right, closed),)
+    return variable, (Piece(_LOW, False, left, closed), Piece(right, closed, _HIGH, False))
 
 
 def _half_line(left: str, operator: str, right: str) -> tuple[str, tuple[Piece, ...]] | None:

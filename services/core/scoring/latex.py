@@ -31,7 +31,7 @@ _REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?<!\\)\\(?:[,;:! ]|quad(?![a-zA-Z])|qquad(?![a-zA-Z])|enspace(?![a-zA-Z])|thinspace(?![a-zA-Z]))", " "),
         (r"(?<!\\)~", " "),
         (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
-        (r"\\(?:mbox|text(?:bf|it|rm|sf|tt|normal)|math(?:rm|bf|it|sf|tt)|operatorname\*?|rm|emph)(?=\s*\{)", r"\\text"),
+        (r"\\(?:mbox|text(?:bf|it|rm|sf|tt|normal)|math(?:rm|bf|it|sf|tt)|operatorname\*?|rm)(?=\s*\{)", r"\\text"),
         (r"\\text\s*\{", r"\\text{"),
         (r"\\(?:leqslant|leqq|leq)(?![a-zA-Z])|<=|=<", r"\\le "),
         (r"\\(?:geqslant|geqq|geq)(?![a-zA-Z])|>=", r"\\ge "),
@@ -42,6 +42,9 @@ _REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\(?:lbrace)(?![a-zA-Z])", r"\\{"),
         (r"\\(?:rbrace)(?![a-zA-Z])", r"\\}"),
         (r"\\(?:lbrack)(?![a-zA-Z])", "["),
+        (r"\\(?:langle)(?![a-zA-Z])", "("),
+        (r"\\(?:rangle)(?![a-zA-Z])", ")"),
+        (r"\\log_(?:e|\{e\})(?![a-zA-Z])", r"\\ln "),
         (r"\\(?:rbrack)(?![a-zA-Z])", "]"),
         (r"\\(?:infin)(?![a-zA-Z])", r"\\infty "),
         (r"\\(?:to|rightarrow|implies|Rightarrow)(?![a-zA-Z])", r"\\to "),
@@ -51,7 +54,7 @@ _REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}"),
         (r"\\frac\s*(\d)\s*(?=\{)", r"\\frac{\1}"),
         (rf"\\frac\s*{_BRACED}\s*([0-9a-zA-Z])", r"\\frac\1{\2}"),
-        (r"\\sqrt\s*([0-9a-zA-Z])", r"\\sqrt{\1}"),
+        (r"\\sqrt\s*([0-9]+|[a-zA-Z])", r"\\sqrt{\1}"),
         (r"(\\(?:sqrt|frac))\s+(?=[\{\[])", r"\1"),
         (r"(?<![\\a-zA-Z])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}"),
         (r"(?<![\\a-zA-Z])sqrt\s*(\d+)", r"\\sqrt{\1}"),
@@ -72,13 +75,14 @@ _WRAPPED = (
     re.compile(r"`+([^`]*)`+", re.DOTALL),
     re.compile(r'"([^"]*)"', re.DOTALL),
 )
+_INLINE = re.compile(r"(?<!\\)\$([^$]+)(?<!\\)\$")
 _OUTER_BRACES = re.compile(r"\{((?:[^{}\\]|\\.)*)\}", re.DOTALL)
 _OPENING, _CLOSING = "([{", ")]}"
 
 
 def tidy(text: str) -> str:
     """Return the expression without wrappers, spacing commands and typographic variants."""
-    plain = unwrap(text)
+    plain = _INLINE.sub(r" \1 ", unwrap(text))
     plain = _VULGAR.sub(_spell_fraction, plain)
     plain = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+", lambda run: "^{" + run.group().translate(_SUPERSCRIPTS) + "}", plain)
     plain = re.sub("[₀-₉]+", lambda run: "_{" + run.group().translate(_SUBSCRIPTS) + "}", plain)
@@ -110,6 +114,7 @@ def unwrap(text: str) -> str:
 def key(text: str) -> str:
     """Return what two spellings of the same tidied expression have in common, to compare as strings."""
     plain = re.sub(r"\\(?:times|cdot)(?![a-zA-Z])", "*", text)
+    plain = re.sub(r"(?<=\d)\s+(?=\d)", "\0", plain)  # 4 2 is not 42
     plain = re.sub(r"\s+", "", plain)
     return re.sub(r"(?<![a-zA-Z])\{(\w)\}", r"\1", plain)
 

@@ -8,6 +8,8 @@ from fractions import Fraction
 
 _LONGEST = 400
 _MOST_BITS = 8192
+_HOPELESS_BITS = 10**6
+_HOPELESS_FACTORIAL = 10**4
 _DEEPEST = 20
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d*)?|\.\d+)(?P<repeat>\\overline\{\d{1,20}\})?"
@@ -39,18 +41,43 @@ def parse_close(text: str) -> Fraction | None:
     return _parse(text, close=True)
 
 
+def out_of_reach(text: str) -> bool:
+    """Tell whether a tidied text is arithmetic with numbers too large for anybody, such as ``9^{9^{9^9}}``."""
+    try:
+        _evaluate(text[:_LONGEST], close=True)
+    except _TooLarge:
+        return True
+    except (_NoNumber, ZeroDivisionError):
+        return False
+    return False
+
+
 def _parse(text: str, *, close: bool) -> Fraction | None:
     if len(text) > _LONGEST or not (close or any(character.isdigit() for character in text)):
         return None
+    try:
+        return _evaluate(text, close=close)
+    except (_NoNumber, ZeroDivisionError):
+        return None
+
+
+def _evaluate(text: str, *, close: bool) -> Fraction:
     plain = text.replace(" ", "") if _SPACED.fullmatch(text.lstrip("+- ")) else text
     plain = _EXPONENT.sub(r"*10^", plain)
     plain = re.sub(r"(?<=10)\^([-+]?\d+)", r"^{\1}", plain)
-    try:
-        reader = _Reader(plain, close=close)
-        value = reader.sum(0)
-        return value if reader.kind is None else None
-    except (_NoNumber, ZeroDivisionError):
-        return None
+    reader = _Reader(plain, close=close)
+    value = reader.sum(0)
+    if reader.kind is not None:
+        raise _NoNumber
+    return value
+
+
+class _Large(_NoNumber):
+    """The text is a number, but larger than is computed here."""
+
+
+class _TooLarge(_NoNumber):
+    """The text is a number, but on the way to it stands one that no machine should write out."""
 
 
 class _Reader:
@@ -106,7 +133,10 @@ class _Reader:
         if self.kind != "power":
             return base
         self._take()
-        exponent = -self._atom(depth) if self.kind == "sign" and self._take() == "-" else self._atom(depth)
+        try:
+            exponent = -self._atom(depth) if self.kind == "sign" and self._take() == "-" else self._atom(depth)
+        except _Large as error:
+            raise _TooLarge from error
         return _raise(base, exponent)
 
     def _atom(self, depth: int) -> Fraction:
@@ -173,18 +203,24 @@ class _Reader:
 
 def _bounded(value: Fraction) -> Fraction:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS:
-        raise _NoNumber
+        raise _Large
     return value
 
 
 def _raise(base: Fraction, exponent: Fraction) -> Fraction:
     bits = max(base.numerator.bit_length(), base.denominator.bit_length())
-    if exponent.denominator != 1 or abs(exponent) > _MOST_BITS or bits * abs(exponent) > _MOST_BITS:
+    if bits * abs(exponent) > _HOPELESS_BITS and bits > 1:
+        raise _TooLarge
+    if exponent.denominator != 1:
         raise _NoNumber
+    if abs(exponent) > _MOST_BITS or bits * abs(exponent) > _MOST_BITS:
+        raise _Large
     return base ** int(exponent)  # a whole exponent keeps the power of a Fraction exact
 
 
 def _factorial(value: Fraction) -> Fraction:
+    if value > _HOPELESS_FACTORIAL:
+        raise _TooLarge
     if value.denominator != 1 or not 0 <= value <= 300:
         raise _NoNumber
     product = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import assert_never
 
@@ -60,11 +60,11 @@ def grade(
         case ScorerKind.PROGRAM:
             return grade_program(problem, answer, _runner(graders), truncated=truncated)
         case ScorerKind.MATHEMATICS:
-            return grade_mathematics(problem.answer or "", answer, graders.equivalence)
+            return _cut_off(truncated, grade_mathematics(problem.answer or "", answer, graders.equivalence))
         case ScorerKind.CHOICE:
-            return grade_choice(problem.answer or "", answer, problem.choices)
+            return _cut_off(truncated, grade_choice(problem.answer or "", answer, problem.choices))
         case ScorerKind.RULES:
-            return grade_rules(problem.answer or "", answer)
+            return _cut_off(truncated, grade_rules(problem.answer or "", answer))
         case _:
             return graded(float(agree(problem.scorer, problem.answer, answer)))
 
@@ -116,6 +116,11 @@ def check_reference(problem: Problem) -> None:
         raise Unscorable(problem.key, f"its reference answer {problem.answer[:80]!r} is not a mathematical expression")
     if problem.scorer is ScorerKind.CHOICE:
         _check_choice(problem)
+
+
+def _cut_off(truncated: bool, found: Grade) -> Grade:
+    """Return the grade, with an answer that cannot be found in a reply that was cut off as just that."""
+    return replace(found, outcome=Outcome.TRUNCATED) if truncated and found.outcome is Outcome.NO_ANSWER else found
 
 
 def _check_choice(problem: Problem) -> None:

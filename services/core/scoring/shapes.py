@@ -10,7 +10,7 @@ from typing import TypeAlias
 from services.core.scoring.inequalities import Piece, read_inequalities
 from services.core.scoring.latex import depths, split_outside
 from services.core.scoring.rational import parse_exact
-from services.core.scoring.units import split_unit
+from services.core.scoring.units import number_in_sentence, split_unit
 
 _COMMA = re.compile(r"[,;]")
 _LIST = re.compile(
@@ -26,14 +26,15 @@ _BUILDER = re.compile(r"\\\{\s*([A-Za-z])\s*(?:\\in\s*\\mathbb\{R\}\s*)?(?:\\mid
 _REALS = re.compile(
     r"\\mathbb\{R\}|\\mathbb R|(?:\\text\{)?all real(?: numbers)?\}?|(?:\\text\{)?all reals\}?", re.IGNORECASE
 )
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
 _SIGNS = re.compile(r"\\(?:pm|mp)(?![a-zA-Z])")
 _BRACKETS = (
-    (r"\{", r"\}", "set"), (r"\langle", r"\rangle", "tuple"), ("(", ")", "tuple"), ("[", "]", "bracket"),
+    (r"\{", r"\}", "set"), ("(", ")", "tuple"), ("[", "]", "bracket"),
 )  # fmt: skip
 
 
 class Kind(StrEnum):
-    TUPLE = "tuple"  # in round or angular brackets; two entries may also be an open interval
+    TUPLE = "tuple"  # in round brackets; two entries may also be an open interval
     BRACKET = "bracket"  # in square brackets; two entries may also be a closed interval
     SET = "set"
     LIST = "list"  # without brackets
@@ -80,8 +81,10 @@ Shape: TypeAlias = Scalar | Equation | Group | Intervals | Matrix
 
 def read(text: str) -> Shape:
     """Return the shape of a tidied expression; what has no other shape is a scalar."""
-    plain = _ABOUT.split(text)[0].strip() or text
+    plain = next((part.strip() for part in _ABOUT.split(text) if part.strip()), text)
     if parse_exact(plain) is not None or parse_exact(split_unit(plain).value) is not None:
+        return Scalar(plain)
+    if number_in_sentence(plain) is not None:
         return Scalar(plain)
     for reader in (_special, _matrix, _intervals, _listed, _bracketed, _equation, _both_signs):
         found = reader(plain)
@@ -92,8 +95,9 @@ def read(text: str) -> Shape:
 
 def listed(text: str) -> Group | None:
     """Return ``1,234`` as the list of 1 and 234, what it is where it is no number."""
-    parts = [part.strip() for part in text.split(",")]
-    return Group(Kind.LIST, tuple(parts)) if len(parts) > 1 and all(parts) else None
+    if not _GROUPED.fullmatch(text):
+        return None
+    return Group(Kind.LIST, tuple(part.strip() for part in text.split(",")))
 
 
 def as_intervals(shape: Shape) -> Intervals | None:
@@ -166,9 +170,8 @@ def _bracketed(text: str) -> Shape | None:
         if not (text.startswith(opening) and text.endswith(closing)) or len(text) < len(opening) + len(closing):
             continue
         inner = text[len(opening) : len(text) - len(closing)]
-        spans = r"\rangle" not in inner if opening == r"\langle" else _spans(text)
         parts = [part.strip() for part in split_outside(inner, _COMMA)]
-        if not spans or not all(parts):
+        if not _spans(text) or not all(parts):
             return None
         if len(parts) == 1 and kind == "tuple":
             return read(parts[0])
@@ -204,5 +207,6 @@ def _with_signs(items: list[str]) -> list[str]:
 def _spans(text: str) -> bool:
     """Tell whether the bracket at the start is closed by the one at the end."""
     levels = depths(text)
-    start = 1 if text.startswith("\\") else 0
-    return all(level > 0 for level in levels[start:])
+    inside = levels[text.index(next(character for character in text if character in "([{")) : -1]
+    closing = [index for index, character in enumerate(text[:-1]) if character in ")]}" and levels[index] == 1]
+    return bool(inside) and not closing

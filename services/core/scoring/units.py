@@ -60,7 +60,7 @@ _CHANGES = (
     "least most about approximately if when none infinity between from square root factorial",
 )
 _CHANGING = frozenset(" ".join(_CHANGES).split())
-_NUMBER = re.compile(r"-?[$€£]?\d[\d,]*(?:\.\d+)?(?:/\d+)?")
+_NUMBER = re.compile(r"-?[$€£]?\d+(?:,\d{3})*(?:\.\d+)?(?:/\d+)?")
 _TEXT_TAIL = re.compile(r"(.*?)\s*((?:(?:\\cdot|/|per)?\s*\\text\{[^{}]*\}\s*(?:\^\s*\{?\d\}?)?\s*)+)", re.DOTALL)
 _WORD_TAIL = re.compile(r"(.*?[0-9)}!%])\s*((?:(?:/\s*)?[A-Za-z]+\.?\s*(?:\^\s*\{?[23]\}?)?[\s-]*){1,6})", re.DOTALL)
 _MONEY = re.compile(r"([-+]?)\s*(?:\\text\{)?([$€£])\}?\s*([-+]?)\s*(.*)", re.DOTALL)
