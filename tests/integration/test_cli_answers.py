@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.config.document import from_json
-from services.core.ids import CampaignId
+from services.core.ids import CallId, CampaignId
 from services.core.ledger.usage import Usage
 from services.core.limits.breaker import OPENS_AFTER
 from services.core.limits.meter import Meter, meter_of
@@ -99,4 +99,4 @@ def fail(database: Database, requests: list[Reserve]) -> None:
             assert isinstance(meter, Meter)
             if isinstance(call, int):
                 lost = Settlement(None, Decimal(0), 0.1, error_kind="ProviderUnavailable")
-                batch.apply(conn, [Settle(call, request.claim.campaign_id, lost, meter, answered=False)])
+                batch.apply(conn, [Settle(CallId(call), request.claim.campaign_id, lost, meter, answered=False)])
