@@ -14,9 +14,11 @@ from decimal import Decimal
 
 from services.core.campaign import Campaign, Reuse
 from services.core.errors import (
+    AuthenticationFailed,
     BudgetExhausted,
     CallTimedOut,
     CircuitOpen,
+    ContextTooLong,
     PoolError,
     RateLimited,
     Throttled,
@@ -100,9 +102,9 @@ class MeteredCalls:
     def _recall(self, ask: Ask) -> Answer | None:
         if ask.answer_key is None or self.campaign.answers.reuse is Reuse.NEVER:
             return None
-        self.settled()
         asked_at = time.monotonic()
         kept = self.writer.do(ask.recall(ask.answer_key, self.lease.seconds))
+        self.settled()
         if kept is not None:
             self.lease.renewed_at = asked_at
             self.counts.add(counts.HITS)
@@ -172,11 +174,16 @@ class MeteredCalls:
         with self.aside():
             self.lease.wait(seconds)
 
-    def _settle(self, ask: Ask, call: CallId, settlement: Settlement, *, answered: bool = True) -> None:
+    def _settle(self, ask: Ask, call: CallId, settlement: Settlement, *, answered: bool | None = True) -> None:
         # Not waited for: the next reservation or the score, asked for right after, goes in the same batch.
         self._settling = self.writer.post(Settle(call, ask.claim.campaign_id, settlement, ask.meter, answered))
 
 
-def _answered(error: PoolError) -> bool:
-    """Tell whether the provider answered at all: a refusal, even one for haste, shows that the model is there."""
+def _answered(error: PoolError) -> bool | None:
+    """Tell whether the provider answered at all: a refusal, even one for haste, shows that the model is there.
+
+    None where that is not known: a key may be missing here, and a prompt too long to be sent.
+    """
+    if isinstance(error, AuthenticationFailed) or (isinstance(error, ContextTooLong) and error.foreseen):
+        return None
     return isinstance(error, RateLimited) or not isinstance(error, TransientPoolError)

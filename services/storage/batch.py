@@ -74,5 +74,5 @@ def _meters(operations: Sequence[Operation]) -> Iterator[Meter]:
     for operation in operations:
         if isinstance(operation, Reserve) and operation.meter is not None and operation.limits.any:
             yield operation.meter
-        if isinstance(operation, Settle) and operation.meter is not None and not operation.answered:
+        if isinstance(operation, Settle) and operation.meter is not None and operation.answered is False:
             yield operation.meter

@@ -242,7 +242,7 @@ def settle_all(conn: Connection, ended: Sequence[Settle]) -> list[bool]:
     """Carry out settlements in an open transaction that holds the locks of their campaigns."""
     rows = json.dumps([_settlement(each) for each in ended])
     settled = set(conn.execute(SETTLE, {"rows": rows}).scalars())
-    failed = [each.meter for each in ended if each.meter and not each.answered and each.call_id in settled]
+    failed = [each.meter for each in ended if each.meter and each.answered is False and each.call_id in settled]
     if failed:
         limits.failed(conn, failed)
     return [each.call_id in settled for each in ended]

@@ -77,13 +77,14 @@ class Settle:
     Attributes:
         meter: as the call was reserved.
         answered: whether the provider answered at all, be it with a refusal; its breaker counts those that it did not.
+            None when nobody can say.
     """
 
     call_id: CallId
     campaign_id: CampaignId
     settlement: Settlement
     meter: Meter | None = None
-    answered: bool = True
+    answered: bool | None = True
 
 
 @dataclass(frozen=True)

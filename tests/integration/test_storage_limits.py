@@ -163,6 +163,15 @@ def test_answers_in_between_keep_it_closed(database: Database) -> None:
         assert query(conn, "select failures, openings from meter") == [(0, 0)]
 
 
+def test_a_call_that_says_nothing_about_the_model_changes_nothing(database: Database) -> None:
+    claim = scene(database).claim()
+    fail(database, claim, range(1, 3))
+    (call,) = apply(database, reserve(claim, 9))
+    apply(database, replace(settle(claim, call), answered=None))
+    with database.transaction() as conn:
+        assert query(conn, "select failures from meter") == [(2,)]
+
+
 def test_a_settlement_that_is_repeated_counts_once(database: Database) -> None:
     claim = scene(database).claim()
     (call,) = apply(database, reserve(claim))
