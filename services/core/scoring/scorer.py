@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import assert_never
 
-from services.core.errors import Unscorable
+from services.core.errors import PrerequisiteMissing, Unscorable
 from services.core.problem import Problem, ScorerKind
 from services.core.scoring.choice import choices_agree, grade_choice, reference_letter
 from services.core.scoring.exact import normalise
@@ -16,6 +16,7 @@ from services.core.scoring.literal import literal_value
 from services.core.scoring.mathematics import grade_mathematics, mathematics_agree, readable
 from services.core.scoring.numeric import parse_number
 from services.core.scoring.ports import CodeRunner, Equivalence
+from services.core.scoring.program.grading import check_tests, grade_program
 from services.core.scoring.rules import grade_rules, rules_agree
 
 
@@ -50,13 +51,15 @@ def grade(
     match problem.scorer:
         case ScorerKind.RECORDED:
             return graded(_recorded(problem, answered_by))
+        case ScorerKind.PROGRAM:
+            return grade_program(problem, answer, _runner(graders), truncated=truncated)
         case ScorerKind.MATHEMATICS:
             return _cut_off(truncated, grade_mathematics(problem.answer or "", answer, graders.equivalence))
         case ScorerKind.CHOICE:
             return _cut_off(truncated, grade_choice(problem.answer or "", answer, problem.choices))
         case ScorerKind.RULES:
             return _cut_off(truncated, grade_rules(problem.answer or "", answer))
-        case ScorerKind.PROGRAM | ScorerKind.JUDGE:
+        case ScorerKind.JUDGE:
             raise Unscorable(problem.key, f"no scorer {problem.scorer}")
         case _:
             return graded(float(agree(problem.scorer, problem.answer, answer)))
@@ -96,6 +99,9 @@ def check_reference(problem: Problem) -> None:
         if not problem.scores:
             raise Unscorable(problem.key, "it has no recorded scores")
         return
+    if problem.scorer is ScorerKind.PROGRAM:
+        check_tests(problem)
+        return
     if problem.answer is None or not problem.answer.strip():
         raise Unscorable(problem.key, "its reference answer is empty")
     if problem.scorer is ScorerKind.NUMERIC and parse_number(problem.answer) is None:
@@ -118,6 +124,12 @@ def _check_choice(problem: Problem) -> None:
     letters = ascii_uppercase[: len(problem.choices)]
     if letter is None or letter not in letters:
         raise Unscorable(problem.key, f"its reference answer {problem.answer!r} is none of the letters {letters}")
+
+
+def _runner(graders: Graders) -> CodeRunner:
+    if graders.programs is None:
+        raise PrerequisiteMissing("nothing here may run programs", "see what `manage.py sandbox check` finds")
+    return graders.programs
 
 
 def _same_number(a: str, b: str) -> bool:
