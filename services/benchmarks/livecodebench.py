@@ -16,13 +16,16 @@ from services.core.problem import Case, Problem, ProgramForm, ProgramTests, Scor
 
 NAME = "livecodebench"
 SECONDS = 6.0  # for each test, as in the authors' harness
+LARGEST = 200_000_000  # characters of hidden tests: the database takes little more in one problem
 STDIN = "The program reads its input from standard input and writes its output to standard output."
 
 
 def _item(line: Line, part: str, choices: Choices) -> Item:
     function = _function(line)
     public = _cases(line, "public_test_cases", _listed(line, "public_test_cases"), function)
-    hidden = _cases(line, "private_test_cases", _hidden(line), function)
+    hidden = _within(_cases(line, "private_test_cases", _hidden(line), function), choices.test_characters)
+    if sum(map(_size, hidden)) > LARGEST:
+        raise SpecError(line.place, "more", f"tests of at most {LARGEST:,} characters; set `test_megabytes`")
     form = ProgramForm.STDIN if function is None else ProgramForm.FUNCTION
     tests = ProgramTests(form, function, public, hidden, seconds=SECONDS)
     key = f"{NAME}/{fields.text(line, 'question_id')}"
@@ -67,6 +70,20 @@ def _cases(line: Line, name: str, listed: Any, function: str | None) -> tuple[Ca
     if not isinstance(listed, Sequence) or not listed:
         raise SpecError(line.place, shown(listed), f"at least one test in the field {name}")
     return tuple(_case(line, name, one, function) for one in listed)
+
+
+def _within(cases: tuple[Case, ...], most: int | None) -> tuple[Case, ...]:
+    """Return the cases without the largest, so that they have at most so many characters; one at least is kept."""
+    kept, total = set[int](), 0
+    for place in sorted(range(len(cases)), key=lambda place: _size(cases[place])):
+        total += _size(cases[place])
+        if most is None or total <= most or not kept:
+            kept.add(place)
+    return tuple(case for place, case in enumerate(cases) if place in kept)
+
+
+def _size(case: Case) -> int:
+    return len(case.given) + len(case.wanted)
 
 
 def _case(line: Line, name: str, test: Any, function: str | None) -> Case:

@@ -87,7 +87,8 @@ def _require_each_once(places: Sequence[Place]) -> None:
 
 def _dealt(place: Place, seed: int) -> Splits:
     asked = place.asked
-    opened = open_folder(benchmark(asked.name), asked.folder, Choices(seed, asked.packages))
+    most = None if asked.test_megabytes is None else asked.test_megabytes * 1_000_000
+    opened = open_folder(benchmark(asked.name), asked.folder, Choices(seed, asked.packages, most))
     wanted = {split for split in Split if place.most(split) != 0}
     lacking = [part for part in opened.missing if wanted & set(part.feeds)]
     if lacking:

@@ -43,10 +43,12 @@ class Choices:
     Attributes:
         seed: of the order of options that come unordered.
         packages: Python packages beyond the standard library that programs find where they run.
+        test_characters: most characters of hidden tests that a problem keeps, the largest tests left out; None: all.
     """
 
     seed: int = 0
     packages: tuple[str, ...] = ()
+    test_characters: int | None = None
 
 
 @dataclass(frozen=True)

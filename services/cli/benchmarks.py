@@ -21,7 +21,7 @@ from services.core.problem import Split, content_hash
 
 TOKEN = "HF_TOKEN"  # noqa: S105 - the name of the variable
 MEGABYTE = 1_000_000
-SAID_EVERY = 100
+SAID_TIMES = 10
 SHOWN = 20
 
 
@@ -64,7 +64,7 @@ def _listed(entry: Benchmark, folder: Path) -> dict[str, Any]:
         "hub": entry.hub,
         "rows": " + ".join("?" if part.rows is None else f"{part.rows:,}" for part in entry.parts if part.feeds),
         "scorer": str(entry.scorer),
-        "here": "all" if here == wanted else ", ".join(here) or "no",
+        "here": "yes" if here == wanted else f"only {', '.join(here)}" if here else "no",
         "licence": entry.licence,
     }
 
@@ -81,11 +81,21 @@ def show_one(one: Chosen, as_json: bool) -> None:
         if isinstance(value, dict):
             render.show(f"{name}:")
             for key, part in value.items():
-                render.show(f"  {key}: {part}")
+                render.show(f"  {key}: {_in_words(part)}")
         elif value is not None:
-            render.show(f"{name}: {value}")
+            render.show(f"{name}: {_in_words(value)}")
     if not here:
         render.say(f"nothing of it is there; {folders.absent(entry, one.folder, entry.parts).cure}")
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_in_words(part)}" for key, part in value.items()) or "nothing"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "nothing"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else "unknown" if value is None else str(value)
 
 
 def _described(entry: Benchmark) -> dict[str, Any]:
@@ -124,9 +134,7 @@ def _against(opened: Opened, name: str, expected: int | None) -> str:
     if name not in opened.files:
         return "absent"
     rows = opened.rows[name]
-    if expected is None or rows == expected:
-        return f"{rows:,}"
-    return f"{rows:,}, not the hub's {expected:,}"
+    return f"{rows:,}" if expected in (None, rows) else f"{rows:,} (the hub has {expected:,})"
 
 
 def fetch(
@@ -184,14 +192,14 @@ def show_check(one: Chosen, limit: int | None, jobs: int, as_json: bool) -> bool
         render.show(f"{report.without:,} problems have no reference that could be graded")
     for name in ("rows", "left out", "changed since fetched"):
         if contents[name]:
-            render.show(f"{name}: {contents[name]}")
+            render.show(f"{name}: {_in_words(contents[name])}")
     if report.failed:
         render.show_table(("problem", "outcome", "detail"), [(c.key, c.outcome, c.detail) for c in report.failed])
     return not report.failed
 
 
 def _say_graded(done: int, of: int) -> None:
-    if done % SAID_EVERY == 0 or done == of:
+    if done == of or done % max(1, of // SAID_TIMES) == 0:
         render.say(f"graded {done:,} of {of:,}")
 
 

@@ -180,6 +180,7 @@ class BenchmarkSetSection(Section):
     validation: Count | None = None
     heldout: Count | None = None
     packages: tuple[Text, ...] = Field(default=(), strict=False)
+    test_megabytes: Positive | None = None
 
     def record(self) -> BenchmarkSet:
         return BenchmarkSet(**{name: getattr(self, name) for name in type(self).model_fields})

@@ -131,6 +131,7 @@ class BenchmarkSet:
         validation: most validation problems.
         heldout: most held-out problems.
         packages: Python packages beyond the standard library that programs find where they run.
+        test_megabytes: most of hidden tests that a problem keeps, the largest tests left out; None: all of them.
         hub: hub data set, filled in for the record.
         revision: commit of it that was fetched into the folder, filled in likewise; None: files put there otherwise.
     """
@@ -141,6 +142,7 @@ class BenchmarkSet:
     validation: int | None = None
     heldout: int | None = None
     packages: tuple[str, ...] = ()
+    test_megabytes: int | None = None
     hub: str | None = None
     revision: str | None = None
 
