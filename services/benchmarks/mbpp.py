@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from services.benchmarks import fields, sources, wording
 from services.benchmarks.dealing import Parts
 from services.benchmarks.jsonl import Line
 from services.benchmarks.record import Benchmark, Choices, Dealt, HubFile, Item, Part, each
 from services.core.errors import SpecError
-from services.core.problem import Problem, ProgramForm, ProgramTests, ScorerKind, Split
+from services.core.problem import Case, Problem, ProgramForm, ProgramTests, ScorerKind, Split
 
 NAME = "mbpp"
 # By task_id, as in the paper of MBPP; 1 to 10 are examples for prompts.
@@ -29,27 +30,32 @@ def _item(line: Line, part: str, choices: Choices) -> Item:
     if not shown or not shown[0].strip():
         raise SpecError(line.place, "no test", "at least one test in the field test_list")
     test = "\n".join((setup, *shown)).replace("\r\n", "\n").strip() + "\n"
-    entry, alone = _entry_point(line, code, test, shown[0])
+    written = sources.tree(line, "code", code)
+    names = sources.used(sources.tree(line, "test_list", test))
+    entry, alone = _entry_point(line, sources.defined(written), names, shown[0])
     number = fields.whole(line, "task_id")
     question = wording.asked(
         fields.text(line, "text", "prompt").strip(), "It has to pass this test:", wording.fenced(shown[0]),
         wording.function(entry),
     )  # fmt: skip
-    problem = Problem(f"{NAME}/{number}", NAME, question, ScorerKind.PROGRAM, program=_tests(entry, test, alone))
+    # Some tests count on an import of the code, such as that of sys.
+    whole = sources.imports(written, set(names)) + test
+    public = tuple(sources.asserted(sources.tree(line, "test_list", shown[0]), entry))
+    tests = _tests(entry, whole, alone, public)
+    problem = Problem(f"{NAME}/{number}", NAME, question, ScorerKind.PROGRAM, program=tests)
     return Item(line, fields.checked(line, problem), code)
 
 
-def _tests(entry: str, test: str, alone: bool) -> ProgramTests:
+def _tests(entry: str, test: str, alone: bool, public: tuple[Case, ...]) -> ProgramTests:
     if alone:
-        return ProgramTests(ProgramForm.ASSERTIONS, entry, source=test)
+        return ProgramTests(ProgramForm.ASSERTIONS, entry, public, source=test)
     source = _IN_THE_PROGRAM.format(textwrap.indent(test, " " * 8))
-    return ProgramTests(ProgramForm.UNITTEST, entry, source=source)
+    return ProgramTests(ProgramForm.UNITTEST, entry, public, source=source)
 
 
-def _entry_point(line: Line, code: str, test: str, shown: str) -> tuple[str, bool]:
+def _entry_point(line: Line, known: set[str], names: Sequence[str], shown: str) -> tuple[str, bool]:
     """Return the function that the tests call, and whether they need nothing else of the program, such as a class."""
-    known = sources.defined(sources.tree(line, "code", code))
-    named = [name for name in sources.used(sources.tree(line, "test_list", test)) if name in known]
+    named = [name for name in names if name in known]
     if not named:
         raise SpecError(line.place, f"tests that call none of {', '.join(sorted(known))}", "tests that call the code")
     asserted = [name for name in sources.used(sources.tree(line, "test_list", shown)) if name in known]

@@ -112,7 +112,10 @@ TURNS = [
     for n in range(3)
 ]  # fmt: skip
 
-CONTESTS = {"test.jsonl": [contest(n, n % 2 == 0) for n in range(10)], "test6.jsonl": [contest(n, False) for n in (60, 61)]}
+CONTESTS = {
+    "test.jsonl": [contest(n, n % 2 == 0) for n in range(10)],
+    "test6.jsonl": [contest(n, False) for n in (60, 61)],
+}
 
 # Benchmark -> file -> rows.
 FILES: Mapping[str, Mapping[str, Sequence[Row]]] = {
@@ -124,16 +127,16 @@ FILES: Mapping[str, Mapping[str, Sequence[Row]]] = {
     },
     "rlpr": {"rlpr_train.parquet": _short(11)},
     "livecodebench": CONTESTS,
-    "aime2025": {"test.jsonl": [{"problem": f"Add {n} and 70.", "answer": str(n + 70), "id": str(n)} for n in range(3)]},
+    "aime2025": {
+        "test.jsonl": [{"problem": f"Add {n} and 70.", "answer": str(n + 70), "id": str(n)} for n in range(3)]
+    },
     "aime2024": {
         "data/train-00000-of-00001.parquet": [
             {"id": n, "problem": f"Add {n} and 60.", "solution": "", "answer": f"0{n + 60}", "url": "", "year": "2024"}
             for n in range(3)
         ]
     },
-    "bigcodebench": {
-        "data/v0.1.4-00000-of-00001.parquet": [_libraries(["json"], 1), _libraries(["json", "numpy"], 2)]
-    },
+    "bigcodebench": {"data/v0.1.4-00000-of-00001.parquet": [_libraries(["json"], 1), _libraries(["json", "numpy"], 2)]},
     "bigcodebench_hard": {"data/v0.1.4-00000-of-00001.parquet": [_libraries(["json"], 3)]},
     "mtbench": {"raw/question.jsonl": TURNS},
     "gpqa_diamond": {"gpqa_diamond.csv": GPQA},
@@ -146,7 +149,12 @@ FILES: Mapping[str, Mapping[str, Sequence[Row]]] = {
     "humaneval": {"openai_humaneval/test-00000-of-00001.parquet": [_function(0), _function(1)]},
     "mbpp": {
         f"full/{part}-00000-of-00001.parquet": [_sentence(n) for n in numbers]
-        for part, numbers in (("train", (601, 974)), ("test", (11, 510)), ("validation", (511, 600)), ("prompt", (1, 10)))
+        for part, numbers in (
+            ("train", (601, 974)),
+            ("test", (11, 510)),
+            ("validation", (511, 600)),
+            ("prompt", (1, 10)),
+        )
     },
     "theoremqa": {"data/test-00000-of-00001.parquet": [_theorem(n) for n in range(11)]},
 }

@@ -56,7 +56,7 @@ def _hub_handler(hub: FakeHub) -> type[BaseHTTPRequestHandler]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             return
 
-        def do_GET(self) -> None:  # noqa: N802
+        def do_GET(self) -> None:
             hub.asked.append((self.path, self.headers["Authorization"]))
             if hub.status is not None:
                 return _answer(self, hub.status)
@@ -78,7 +78,7 @@ def _store_handler(hub: FakeHub) -> type[BaseHTTPRequestHandler]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             return
 
-        def do_GET(self) -> None:  # noqa: N802
+        def do_GET(self) -> None:
             hub.stored.append((self.path, self.headers["Authorization"]))
             data = (hub.folder / unquote(self.path).strip("/")).read_bytes()
             self.send_response(200)

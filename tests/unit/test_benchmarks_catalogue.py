@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from services.benchmarks import sources
 from services.benchmarks.catalogue import BENCHMARKS, benchmark
 from services.benchmarks.folders import Opened, open_folder
 from services.benchmarks.loading import splits_of
@@ -19,6 +20,7 @@ from services.core.errors import PrerequisiteMissing, SpecError
 from services.core.problem import Case, Problem, ProgramForm, ProgramTests, ScorerKind, Split, content_hash
 from tests.support.benchmark_files import FILES, contest, packed, write, write_benchmark
 
+PLAIN = Choices()
 PAPER = ["math500", "mmlu", "rlpr", "livecodebench", "aime2025", "bigcodebench_hard", "mtbench", "gpqa_diamond"]
 # training, validation, held out, left out
 COUNTS = {
@@ -29,13 +31,13 @@ COUNTS = {
 }  # fmt: skip
 
 
-def opened(name: str, folder: Path, choices: Choices = Choices()) -> Opened:
+def opened(name: str, folder: Path, choices: Choices = PLAIN) -> Opened:
     if not (folder / name).exists():
         write_benchmark(name, folder)
     return open_folder(BENCHMARKS[name], folder / name, choices)
 
 
-def problems(name: str, folder: Path, choices: Choices = Choices()) -> list[Problem]:
+def problems(name: str, folder: Path, choices: Choices = PLAIN) -> list[Problem]:
     return [item.problem for part in opened(name, folder, choices).items.values() for item in part]
 
 
@@ -88,7 +90,7 @@ def test_an_empty_folder_says_how_to_get_it(name: str, tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_gets_a_guess() -> None:
-    with pytest.raises(SpecError, match="did you mean math500?"):
+    with pytest.raises(SpecError, match=r"did you mean math500\?"):
         benchmark("math50")
 
 
@@ -201,6 +203,7 @@ def test_programs_for_assertions_know_the_helpers_of_the_prompt(tmp_path: Path) 
     assert tests.prelude == "import math\ndef helped(n: int) -> int:\n    return n + 1\n"
     assert tests.source.startswith(tests.prelude)
     assert tests.source.endswith("check(twice)\n")
+    assert tests.public == (Case("[1]", "2"),)
     namespace: dict[str, Any] = {}
     exec(f"{item.solution}\n{tests.source}", namespace)
 
@@ -218,6 +221,33 @@ def test_tests_that_need_more_of_the_program_run_inside_it(tmp_path: Path) -> No
     assert (second.program.form, second.program.entry_point) == (ProgramForm.ASSERTIONS, "add_974")
     assert "assert add_974(0) == 974\n```" in second.question
     assert "assert add_974(1)" not in second.question
+    assert second.program.public == (Case("[0]", "974"),)
+    assert first.program.public == ()
+
+
+def test_tests_get_the_imports_of_the_code_that_they_count_on(tmp_path: Path) -> None:
+    code = "import os, sys\nfrom math import pi\ndef size(x):\n    return sys.getsizeof(x)"
+    change = {"code": code, "test_list": ["assert size(1) == sys.getsizeof(1)"]}
+    write_benchmark("mbpp", tmp_path, lambda row: row.update(change))
+    tests = problems("mbpp", tmp_path)[0].program
+    assert tests is not None
+    assert tests.form is ProgramForm.ASSERTIONS
+    assert tests.source == "import os, sys\nassert size(1) == sys.getsizeof(1)\n"
+
+
+@pytest.mark.parametrize(
+    ("test", "case"),
+    [
+        ("assert f(1, 'a') == [2, None]", Case('[1, "a"]', "[2, null]")), ("assert f() == -1.5", Case("[]", "-1.5")),
+        ("assert f({'a': True}) == 'b'", Case('[{"a": true}]', '"b"')), ("assert f((1, 2)) == 3", None),
+        ("assert f(1) == (1, 2)", None), ("assert f(1) != 2", None), ("assert f(x) == 2", None), ("assert f(1)", None),
+        ("assert g(1) == 2", None), ("assert f(a=1) == 2", None), ("assert f({1: 2}) == 2", None),
+        ("assert f(1) == 1e999", None), ("assert sorted(f(1)) == [1]", None), ("assert f(*[1]) == 2", None),
+        ("f(1) == 2", None), ("assert f(1) == {1, 2}", None), ("assert f(1) < 2 < 3", None),
+    ],
+)  # fmt: skip
+def test_assertions_whose_values_json_holds_are_cases(test: str, case: Case | None) -> None:
+    assert list(sources.asserted(ast.parse(test), "f")) == ([] if case is None else [case])
 
 
 def test_packages_decide_which_library_problems_there_are(tmp_path: Path) -> None:

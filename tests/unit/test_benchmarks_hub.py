@@ -85,7 +85,9 @@ def test_a_file_that_breaks_off_is_not_kept(served: FakeHub, tmp_path: Path) -> 
 
 def test_the_token_is_for_the_hub_alone(served: FakeHub, tmp_path: Path) -> None:
     wanted, served.token = place(served, "gpqa_diamond"), "hf_secret"
-    with pytest.raises(PrerequisiteMissing, match="to strangers; accept its terms at .*Idavidrein/gpqa and set HF_TOKEN"):
+    with pytest.raises(
+        PrerequisiteMissing, match=r"to strangers; accept its terms at .*Idavidrein/gpqa and set HF_TOKEN"
+    ):
         hub.fetch(wanted, tmp_path / "here", client(served))
     with pytest.raises(PrerequisiteMissing, match="to this token") as caught:
         hub.fetch(wanted, tmp_path / "here", client(served, "hf_wrong"))
@@ -110,7 +112,7 @@ def test_refusals_say_what_to_do(
 
 def test_no_hub_is_said_with_its_reason(served: FakeHub, tmp_path: Path) -> None:
     away = hub.Hub("http://127.0.0.1:9", None, lambda *_: None)
-    with pytest.raises(PrerequisiteMissing, match="gave no file: .*refused.*; try again, set TRINITY_HUB_URL"):
+    with pytest.raises(PrerequisiteMissing, match=r"gave no file: .*refused.*; try again, set TRINITY_HUB_URL"):
         hub.fetch(place(served, "aime2025"), tmp_path / "here", away)
 
 

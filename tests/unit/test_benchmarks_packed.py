@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import builtins
+import contextlib
 import os
 import pickle
 import zlib
@@ -47,7 +48,7 @@ def test_nothing_in_a_hostile_pickle_is_done(protocol: int, tmp_path: Path) -> N
         {"tests": Hostile(os.mkdir, str(trace))},
     ]
     for value in hostile:
-        with pytest.raises(ValueError, match="instruction|strings"):
+        with pytest.raises(ValueError, match=r"instruction|strings"):
             packed.unpack(wrapped(pickle.dumps(value, protocol)))
         assert not trace.exists()
     pickle.loads(pickle.dumps(hostile[0], protocol))
@@ -90,7 +91,5 @@ def test_a_small_file_does_not_become_a_large_one(monkeypatch: pytest.MonkeyPatc
 
 @given(st.binary(max_size=60) | st.binary(max_size=20).map(lambda tail: pickle.dumps("text")[:-1] + tail))
 def test_any_bytes_are_a_string_or_refused(data: bytes) -> None:
-    try:
+    with contextlib.suppress(ValueError):
         assert isinstance(packed.pickled_string(data), str)
-    except ValueError:
-        pass
