@@ -52,7 +52,7 @@ def _parquet(path: Path) -> Iterator[Line]:
         cure = "pip install 'trinity-coordinator[hub]', or put the rows there as JSON lines or CSV"
         raise PrerequisiteMissing(f"{path} is a Parquet file, and pyarrow is not installed here", cure) from error
     try:
-        with parquet.ParquetFile(path) as file:
+        with path.open("rb") as stream, parquet.ParquetFile(stream) as file:
             number = 0
             for batch in file.iter_batches(BATCH):
                 for row in batch.to_pylist():

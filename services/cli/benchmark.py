@@ -75,6 +75,10 @@ def check(
     package: Packages = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Grade at most so many references.")] = None,
     jobs: Annotated[int, typer.Option("--jobs", min=1, max=64, help="References graded at once.")] = 1,
+    python: Annotated[
+        Path | None,
+        typer.Option("--python", dir_okay=False, help="Interpreter whose packages programs may import; default none."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Grade a benchmark's own references. Lists those that fail; the exit status is 1 when one does.
@@ -83,7 +87,7 @@ def check(
     """
     from services.cli import benchmarks
 
-    if not benchmarks.show_check(benchmarks.chosen(name, folder, seed, package), limit, jobs, as_json):
+    if not benchmarks.show_check(benchmarks.chosen(name, folder, seed, package), limit, jobs, python, as_json):
         raise typer.Exit(1)
 
 

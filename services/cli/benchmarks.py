@@ -172,12 +172,12 @@ def _progress() -> hub.Progress:
     return say
 
 
-def show_check(one: Chosen, limit: int | None, jobs: int, as_json: bool) -> bool:
+def show_check(one: Chosen, limit: int | None, jobs: int, python: Path | None, as_json: bool) -> bool:
     """Grade the references, print those that fail, and return whether none does."""
     opened = one.open()
     items = [item for part in opened.items.values() for item in part][:limit]
     contents = _contents(opened)
-    with open_graders({item.problem.scorer for item in items}) as graders:
+    with open_graders({item.problem.scorer for item in items}, jobs, python) as graders:
         report = checking.check(items, graders, jobs, _say_graded)
     times = {"p50_ms": _milliseconds(report.seconds(0.5)), "p99_ms": _milliseconds(report.seconds(0.99))}
     passed = len(report.graded) - len(report.failed)

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from importlib.util import find_spec
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
-from services.core.errors import PrerequisiteMissing
 from services.core.problem import ScorerKind
 from services.core.scoring.scorer import Graders
 
 
 @contextmanager
-def open_graders(scorers: Collection[ScorerKind]) -> Iterator[Graders]:
-    """Yield graders for answers under these scorers, and end their processes.
+def open_graders(scorers: Collection[ScorerKind], jobs: int, python: Path | None = None) -> Iterator[Graders]:
+    """Yield graders for answers under these scorers, and end their processes afterwards.
+
+    Args:
+        scorers: of the problems at hand.
+        jobs: how many answers are judged at once.
+        python: interpreter whose packages programs may import; None: the standard library alone.
 
     Raises:
-        PrerequisiteMissing: this machine cannot judge one of them; says why and what to do.
+        PrerequisiteMissing: programs cannot be confined on this machine; says what was tried and what to do.
     """
-    for scorer, module in ((ScorerKind.PROGRAM, "services.sandbox"), (ScorerKind.MATHEMATICS, "services.symbolic")):
-        if scorer in scorers and find_spec(module) is None:
-            raise PrerequisiteMissing(f"this installation has no {module}", "install one that has")
-    yield Graders()
+    with ExitStack() as closing:
+        equivalence = programs = None
+        if ScorerKind.MATHEMATICS in scorers:
+            from services.symbolic.pool import SymbolicPool
+
+            equivalence = closing.enter_context(SymbolicPool(jobs))
+        if ScorerKind.PROGRAM in scorers:
+            from services.sandbox.opening import open_runner
+
+            programs = closing.enter_context(open_runner(places=jobs, python=python))
+        yield Graders(equivalence, programs)
