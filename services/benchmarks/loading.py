@@ -93,7 +93,15 @@ def _dealt(place: Place, seed: int) -> Splits:
     lacking = [part for part in opened.missing if wanted & set(part.feeds)]
     if lacking:
         raise absent(opened.benchmark, asked.folder, lacking)
-    return splits_of(opened)
+    return _without(place, splits_of(opened))
+
+
+def _without(place: Place, splits: Splits) -> Splits:
+    known = {problem.key for problems in splits.values() for problem in problems}
+    for key in place.asked.exclude:
+        if key not in known:
+            raise SpecError(place.field("exclude"), key, f"keys of problems of {place.asked.name} in some split")
+    return {split: [one for one in found if one.key not in place.asked.exclude] for split, found in splits.items()}
 
 
 def _cut(place: Place, splits: Mapping[Split, list[Problem]]) -> Splits:

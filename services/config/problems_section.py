@@ -181,6 +181,7 @@ class BenchmarkSetSection(Section):
     heldout: Count | None = None
     packages: tuple[Text, ...] = Field(default=(), strict=False)
     test_megabytes: Positive | None = None
+    exclude: tuple[Text, ...] = Field(default=(), strict=False)
 
     def record(self) -> BenchmarkSet:
         return BenchmarkSet(**{name: getattr(self, name) for name in type(self).model_fields})

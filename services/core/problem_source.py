@@ -132,6 +132,7 @@ class BenchmarkSet:
         heldout: most held-out problems.
         packages: Python packages beyond the standard library that programs find where they run.
         test_megabytes: most of hidden tests that a problem keeps, the largest tests left out; None: all of them.
+        exclude: keys of problems to leave out, such as those whose reference fails where programs run.
         hub: hub data set, filled in for the record.
         revision: commit of it that was fetched into the folder, filled in likewise; None: files put there otherwise.
     """
@@ -143,6 +144,7 @@ class BenchmarkSet:
     heldout: int | None = None
     packages: tuple[str, ...] = ()
     test_megabytes: int | None = None
+    exclude: tuple[str, ...] = ()
     hub: str | None = None
     revision: str | None = None
 

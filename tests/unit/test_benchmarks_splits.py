@@ -122,13 +122,29 @@ def test_a_question_of_two_splits_stays_in_the_held_out_one(tmp_path: Path) -> N
     assert asked == {Split.TRAINING: [], Split.VALIDATION: ["Asked once"], Split.HELDOUT: ["Asked twice"] * 2}
 
 
+def test_problems_are_left_out_by_key(folder: Path) -> None:
+    whole = load(source(folder, "math500"), [])
+    gone = whole[Split.TRAINING][0].key, whole[Split.HELDOUT][1].key
+    splits = load(source(folder, "math500", exclude=gone), [])
+    assert splits[Split.TRAINING] == whole[Split.TRAINING][1:]
+    assert splits[Split.HELDOUT] == [one for one in whole[Split.HELDOUT] if one.key not in gone]
+    with pytest.raises(SpecError, match=r"problems\.sets\.0\.exclude: got 'math500/no'"):
+        load(source(folder, "math500", exclude=("math500/no",)), [])
+
+
+def recorded(asked: BenchmarkProblems) -> BenchmarkProblems:
+    found = resolved(asked)
+    assert isinstance(found, BenchmarkProblems)
+    return found
+
+
 def test_the_record_knows_hub_and_revision(tmp_path: Path) -> None:
     write_benchmark("gsm8k", tmp_path)
     asked = source(tmp_path, "gsm8k")
-    (plain,) = resolved(asked).sets  # type: ignore[union-attr]
+    (plain,) = recorded(asked).sets
     assert (plain.hub, plain.revision) == ("openai/gsm8k", None)
     manifest.write(tmp_path / "gsm8k", Manifest("openai/gsm8k", "7" * 40, "MIT", 24, {}))
-    (fetched,) = resolved(asked).sets  # type: ignore[union-attr]
+    (fetched,) = recorded(asked).sets
     assert fetched.revision == "7" * 40
     assert load(replace(asked, sets=(fetched,)), []) == load(asked, [])
 

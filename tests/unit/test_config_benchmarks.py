@@ -20,7 +20,7 @@ problems:
   sets:
     - math500
     - {name: mmlu, training: 240, heldout: 0}
-    - {name: bigcodebench, folder: bcb, packages: [numpy]}
+    - {name: bigcodebench, folder: bcb, packages: [numpy], exclude: [bigcodebench/1]}
     - {name: livecodebench, folder: "${DATA}/lcb", test_megabytes: 4}
 """
 FILES = """\
@@ -50,7 +50,7 @@ def test_benchmarks_become_records() -> None:
         (
             BenchmarkSet("math500", Path("/sets/math500")),
             BenchmarkSet("mmlu", Path("/sets/mmlu"), training=240, heldout=0),
-            BenchmarkSet("bigcodebench", Path("/home/bcb"), packages=("numpy",)),
+            BenchmarkSet("bigcodebench", Path("/home/bcb"), packages=("numpy",), exclude=("bigcodebench/1",)),
             BenchmarkSet("livecodebench", Path("/data/lcb"), test_megabytes=4),
         ),
         balance=True,
