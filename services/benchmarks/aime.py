@@ -21,7 +21,7 @@ def _reader(name: str) -> Callable[[Line, str, Choices], Item]:
         question = wording.asked(fields.text(line, "problem", "question"), wording.WHOLE_NUMBER)
         known = fields.text(line, "id") if "id" in line.value else f"{line.path.stem}-{line.number}"
         problem = Problem(f"{name}/{known}", name, question, ScorerKind.NUMERIC, str(answer))
-        return Item(line, fields.checked(line, problem), str(answer))
+        return Item(line.place, fields.checked(line, problem), str(answer))
 
     return item
 

@@ -40,7 +40,7 @@ def _item(name: str, line: Line, test: ast.Module) -> Item:
     question = wording.asked(fields.text(line, "instruct_prompt"), wording.function(entry))
     key = f"{name}/{fields.text(line, 'task_id').rpartition('/')[2]}"
     problem = fields.checked(line, Problem(key, name, question, ScorerKind.PROGRAM, program=tests))
-    return Item(line, problem, fields.source(line, "complete_prompt") + fields.source(line, "canonical_solution"))
+    return Item(line.place, problem, fields.source(line, "complete_prompt") + fields.source(line, "canonical_solution"))
 
 
 def _libraries(line: Line) -> Sequence[str]:

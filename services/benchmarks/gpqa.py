@@ -25,7 +25,7 @@ def _item(line: Line, part: str, choices: Choices) -> Item:
     answer = fields.letter_of(line, list(order).index(0), shown)
     question = wording.asked(fields.text(line, "Question").strip(), wording.options(shown), wording.LETTER)
     problem = Problem(f"{NAME}/{known}", NAME, question, ScorerKind.CHOICE, answer, choices=shown)
-    return Item(line, fields.checked(line, problem), answer)
+    return Item(line.place, fields.checked(line, problem), answer)
 
 
 GPQA_DIAMOND = Benchmark(

@@ -20,7 +20,7 @@ def _item(line: Line, part: str, choices: Choices) -> Item:
         raise SpecError(line.place, shown(worked), f"a number after {MARK} in the field answer")
     question = wording.asked(fields.text(line, "question"), wording.NUMBER)
     problem = Problem(f"{NAME}/{part}-{line.number}", NAME, question, ScorerKind.NUMERIC, last.strip())
-    return Item(line, fields.checked(line, problem), last.strip())
+    return Item(line.place, fields.checked(line, problem), last.strip())
 
 
 def _deal(parts: Parts) -> Dealt:

@@ -29,7 +29,7 @@ def _item(line: Line, part: str, choices: Choices) -> Item:
     question = wording.asked("Complete this Python function.", wording.fenced(prompt), wording.function(entry))
     key = f"{NAME}/{known.rpartition('/')[2]}"
     problem = fields.checked(line, Problem(key, NAME, question, ScorerKind.PROGRAM, program=tests))
-    return Item(line, problem, prompt + fields.source(line, "canonical_solution"))
+    return Item(line.place, problem, prompt + fields.source(line, "canonical_solution"))
 
 
 HUMANEVAL = Benchmark(

@@ -30,7 +30,7 @@ def _item(line: Line, part: str, choices: Choices) -> Item:
     tests = ProgramTests(form, function, public, hidden, seconds=SECONDS)
     key = f"{NAME}/{fields.text(line, 'question_id')}"
     problem = Problem(key, NAME, _question(line, function), ScorerKind.PROGRAM, program=tests)
-    return Item(line, fields.checked(line, problem), None)
+    return Item(line.place, fields.checked(line, problem), None)
 
 
 def _question(line: Line, function: str | None) -> str:

@@ -15,7 +15,7 @@ def _item(line: Line, part: str, choices: Choices) -> Item:
     question = wording.asked(fields.text(line, "problem"), wording.EXPRESSION)
     key = f"{NAME}/{fields.text(line, 'unique_id')}"
     problem = fields.checked(line, Problem(key, NAME, question, ScorerKind.MATHEMATICS, answer))
-    return Item(line, problem, answer)
+    return Item(line.place, problem, answer)
 
 
 MATH500 = Benchmark(

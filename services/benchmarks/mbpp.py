@@ -43,7 +43,7 @@ def _item(line: Line, part: str, choices: Choices) -> Item:
     public = tuple(sources.asserted(sources.tree(line, "test_list", shown[0]), entry))
     tests = _tests(entry, whole, alone, public)
     problem = Problem(f"{NAME}/{number}", NAME, question, ScorerKind.PROGRAM, program=tests)
-    return Item(line, fields.checked(line, problem), code)
+    return Item(line.place, fields.checked(line, problem), code)
 
 
 def _tests(entry: str, test: str, alone: bool, public: tuple[Case, ...]) -> ProgramTests:

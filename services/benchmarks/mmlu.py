@@ -18,7 +18,7 @@ def _item(line: Line, part: str, choices: Choices) -> Item:
     answer = fields.letter_of(line, fields.whole(line, "answer"), shown)
     question = wording.asked(fields.text(line, "question"), wording.options(shown), wording.LETTER)
     problem = Problem(f"{NAME}/{part}-{line.number}", NAME, question, ScorerKind.CHOICE, answer, choices=shown)
-    return Item(line, fields.checked(line, problem), answer)
+    return Item(line.place, fields.checked(line, problem), answer)
 
 
 def _deal(parts: Parts) -> Dealt:

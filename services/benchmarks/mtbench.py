@@ -44,7 +44,7 @@ def _items(lines: Iterable[Line], references: dict[int, str]) -> Iterable[Item]:
         answer = references.get(known) or _own_reference(line)
         question = _QUESTION.format(*(turn.strip() for turn in turns))
         problem = Problem(f"{NAME}/{known}", NAME, question, ScorerKind.JUDGE, answer)
-        yield Item(line, fields.checked(line, problem), None)
+        yield Item(line.place, fields.checked(line, problem), None)
 
 
 def _own_reference(line: Line) -> str | None:

@@ -56,12 +56,12 @@ class Item:
     """A problem with the row it came from.
 
     Attributes:
-        line: the row.
+        place: of the row, as ``file:number``; the row itself may be large.
         problem: the problem.
         solution: an answer that has to be graded as right; None where there is none.
     """
 
-    line: Line
+    place: str
     problem: Problem
     solution: str | None
 

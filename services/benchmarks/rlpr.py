@@ -26,7 +26,7 @@ def _item(line: Line, part: str, choices: Choices) -> Item | LeftOut:
         return LeftOut(TOO_LONG)
     question = wording.asked(_question(line), wording.SHORT)
     problem = Problem(f"{NAME}/{line.number}", NAME, question, ScorerKind.RULES, answer)
-    return Item(line, fields.checked(line, problem), answer)
+    return Item(line.place, fields.checked(line, problem), answer)
 
 
 def _truth(line: Line) -> str:

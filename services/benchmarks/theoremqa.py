@@ -32,7 +32,7 @@ def _item(line: Line, part: str, choices: Choices) -> Item | LeftOut:
     answer = _answer(line, line.field("Answer"))
     question = wording.asked(fields.text(line, "Question"), FORMS[kind])
     problem = Problem(f"{NAME}/{line.number}", NAME, question, ScorerKind.RULES, answer)
-    return Item(line, fields.checked(line, problem), answer)
+    return Item(line.place, fields.checked(line, problem), answer)
 
 
 def _answer(line: Line, value: Any) -> str:

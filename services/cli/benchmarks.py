@@ -235,7 +235,7 @@ def _of_split(opened: Opened, split: str | None) -> list[Item]:
 
 def _preview(item: Item) -> list[str]:
     problem = item.problem
-    lines = [f"=== {problem.key} ({problem.scorer}), {item.line.place}", *_printable(problem.question)]
+    lines = [f"=== {problem.key} ({problem.scorer}), {item.place}", *_printable(problem.question)]
     if problem.answer is not None:
         lines += ["--- reference", *_printable(problem.answer)]
     if (tests := problem.program) is not None:
