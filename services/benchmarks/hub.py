@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 from services.benchmarks import manifest
 from services.benchmarks.manifest import Manifest
 from services.benchmarks.record import Benchmark, HubFile
-from services.benchmarks.tables import rows
+from services.benchmarks.tables import require_reader, rows
 from services.core.errors import PrerequisiteMissing, SpecError
 
 BLOCK = 1 << 20
@@ -87,6 +87,8 @@ def fetch(wanted: Wanted, folder: Path, hub: Hub) -> Manifest:
     found = manifest.read(folder)
     if found is not None and _has_all(found, wanted) and not list(manifest.changed(folder, found)):
         return found
+    for file in wanted.files:  # before hours of download
+        require_reader(folder / file.path)
     revision = _commit(wanted, hub)
     files = {file.path: _download(wanted, revision, file, folder, hub) for file in wanted.files}
     count = sum(1 for file in wanted.files for _ in rows(folder / file.path))

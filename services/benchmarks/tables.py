@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,13 @@ def rows(path: Path) -> Iterator[Line]:
     return _parquet(path) if path.suffix == ".parquet" else read(path, LONGEST_CELL)
 
 
+def require_reader(path: Path) -> None:
+    """Raise PrerequisiteMissing for a Parquet file where the optional package that reads them is not installed."""
+    if path.suffix == ".parquet" and find_spec("pyarrow") is None:
+        cure = "pip install 'trinity-coordinator[hub]', or put the rows there as JSON lines or CSV"
+        raise PrerequisiteMissing(f"{path} is a Parquet file, and pyarrow is not installed here", cure)
+
+
 def _csv(path: Path) -> Iterator[Line]:
     csv.field_size_limit(LONGEST_CELL)
     try:
@@ -46,11 +54,9 @@ def _complete(row: Mapping[Any, Any], place: str) -> Mapping[str, Any]:
 
 
 def _parquet(path: Path) -> Iterator[Line]:
-    try:  # optional, and slow to import: JSON lines and CSV need nothing
-        import pyarrow.parquet as parquet
-    except ImportError as error:  # pragma: no cover
-        cure = "pip install 'trinity-coordinator[hub]', or put the rows there as JSON lines or CSV"
-        raise PrerequisiteMissing(f"{path} is a Parquet file, and pyarrow is not installed here", cure) from error
+    require_reader(path)
+    import pyarrow.parquet as parquet  # slow to import
+
     try:
         with path.open("rb") as stream, parquet.ParquetFile(stream) as file:
             number = 0

@@ -60,7 +60,8 @@ def fetch(
 ) -> None:
     """Fetch a benchmark from the hub. Checks the hash of every file that is known, and writes a manifest.
 
-    Data sets that ask for consent need a token of the hub in HF_TOKEN.
+    Every row is read at once, so that a data set that has changed is noticed here. Data sets that ask for consent need
+    a token of the hub in HF_TOKEN.
     """
     from services.cli import benchmarks, connections
 

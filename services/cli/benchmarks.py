@@ -151,10 +151,14 @@ def fetch(
     target = folder or settings.benchmarks_folder() / name.replace("/", "--")
     source = hub.Hub(settings.hub_url, os.environ.get(TOKEN) or None, _progress())
     found = hub.fetch(wanted, target, source)
+    contents = _contents(folders.open_folder(BENCHMARKS[name], target, Choices())) if name in BENCHMARKS else None
     if as_json:
-        render.show_json({"folder": target, "manifest": found})
+        render.show_json({"folder": target, "manifest": found, "contents": contents})
         return
     render.show(f"{found.hub} at {found.revision}: {found.rows:,} rows in {target}")
+    for key, value in (contents or {}).items():
+        if key in ("rows", "left out", "splits"):
+            render.show(f"{key}: {_in_words(value)}")
     if found.licence:
         render.show(f"licence: {found.licence}")
 

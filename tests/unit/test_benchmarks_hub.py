@@ -116,6 +116,16 @@ def test_no_hub_is_said_with_its_reason(served: FakeHub, tmp_path: Path) -> None
         hub.fetch(place(served, "aime2025"), tmp_path / "here", away)
 
 
+def test_without_a_reader_of_parquet_nothing_is_downloaded(
+    served: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.benchmarks.tables.find_spec", lambda name: None)
+    with pytest.raises(PrerequisiteMissing, match=r"pip install 'trinity-coordinator\[hub\]'"):
+        hub.fetch(place(served, "theoremqa"), tmp_path / "here", client(served))
+    assert served.asked == []
+    assert hub.fetch(place(served, "aime2025"), tmp_path / "there", client(served)).rows == 3
+
+
 def test_any_data_set_is_fetched_by_name_and_file(served: FakeHub, tmp_path: Path) -> None:
     (served.folder / "me" / "set" / "data").mkdir(parents=True)
     (served.folder / "me" / "set" / "data" / "a b.jsonl").write_text('{"q": 1}\n{"q": 2}\n')

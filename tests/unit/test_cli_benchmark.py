@@ -126,6 +126,7 @@ def test_a_data_set_is_fetched_into_its_folder(
         monkeypatch.setenv("TRINITY_HUB_URL", hub.url)
         text = run(capsys, "fetch", "theoremqa")
         assert f"TIGER-Lab/TheoremQA at {COMMIT}: 11 rows" in text
+        assert "rows: test 11 (the hub has 800)\nleft out: needs a picture 1\nsplits: training 6, " in text
         assert hub.asked[0][1] == "Bearer hf_secret"
         path = "data/test-00000-of-00001.parquet"
         found = json.loads(run(capsys, "fetch", "TIGER-Lab/TheoremQA", "--file", path, "--json"))
