@@ -58,8 +58,9 @@ class Scene:
 
 def measure(scene: Scene, models: Path, choices: Sequence[str]) -> dict[str, Any]:
     """Return the ratios of one model; each choice of matrices starts with nothing remembered."""
+    rival = SmallLanguageModel.load(scene.folder, scene.model)
     first: dict[str, Cost] = {}
-    later: Cost | None = None
+    naive: dict[str, float] = {}
     for choice in choices:
         matrices = architecture(scene.model).matrices(choice)
         with tempfile.TemporaryDirectory() as empty, EncoderService(models, cache_file=Path(empty) / "s") as service:
@@ -67,21 +68,20 @@ def measure(scene: Scene, models: Path, choices: Sequence[str]) -> dict[str, Any
             encoder.encode(Transcript("warm up"))
             asked = [talk(encoder, seed, 1, TOKENS)[0] for seed in range(scene.questions)]
             first[choice] = decided(encoder, matrices, [[one] for one in asked], scene.candidates)
+            naive[choice] = sum(whole(rival, encoder, asked[: scene.naive])) / len(asked[: scene.naive])
             if choice == "second_to_last_layer":
                 talks = [talk(encoder, 100 + seed, TURNS, TOKENS) for seed in range(scene.episodes)]
-                later = different(encoder, matrices, talks)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    naive = [whole(scene, encoder, [one[turn] for one in talks]) for turn in range(TURNS)]
-    assert later is not None
+                later, passes = different(rival, encoder, matrices, talks)
     return {
         **{
-            f"turn1_ratio_{NAMES[choice]}": round(naive[0] * one.decisions / one.cpu, 1)
+            f"turn1_ratio_{NAMES[choice]}": round(naive[choice] * one.decisions / one.cpu, 1)
             for choice, one in first.items()
         },
-        "five_turns_ratio": round(sum(naive) * scene.episodes / later.cpu, 2),
-        "peak_mb": round(peak),
+        "five_turns_ratio": round(sum(passes) / later.cpu, 2),
+        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         **{f"turn1_cpu_s_{NAMES[choice]}": round(one.cpu, 2) for choice, one in first.items()},
-        "naive_cpu_s_a_decision": [round(one, 3) for one in naive],
+        "five_turns_cpu_s": round(later.cpu / scene.episodes, 2),
+        "naive_cpu_s_a_decision": [round(one / scene.episodes, 3) for one in passes],
         "decisions": scene.questions * scene.candidates,
     }
 
@@ -102,30 +102,40 @@ def decided(encoder: Encoder, matrices: Sequence[Matrix], talks: list[list[Trans
     return Cost(time.process_time() - begun, candidates * sum(len(steps) for steps in talks))
 
 
-def different(encoder: Encoder, matrices: Sequence[Matrix], talks: list[list[Transcript]]) -> Cost:
-    """Two candidates share the conversations between them: nothing but the instruction in front is read twice."""
-    half = len(talks) // 2
-    parts = [decided(encoder, matrices, part, 1) for part in (talks[:half], talks[half:])]
-    return Cost(sum(part.cpu for part in parts), sum(part.decisions for part in parts))
+def different(
+    rival: SmallLanguageModel, encoder: Encoder, matrices: Sequence[Matrix], talks: list[list[Transcript]]
+) -> tuple[Cost, list[float]]:
+    """Decide on conversations that have nothing in common but the instruction in front.
+
+    Returns:
+        Our cost, and the rival's CPU seconds for each turn. Each conversation is read by both, one right after the
+        other, so that both meet the same machine.
+    """
+    ours, passes = Cost(0.0, 0), [0.0] * TURNS
+    for one in talks:
+        cost = decided(encoder, matrices, [one], 1)
+        ours = Cost(ours.cpu + cost.cpu, ours.decisions + cost.decisions)
+        passes = [before + seconds for before, seconds in zip(passes, whole(rival, encoder, one), strict=True)]
+    return ours, passes
 
 
-def whole(scene: Scene, encoder: Encoder, asked: Sequence[Transcript]) -> float:
-    """Return the CPU seconds of one decision by a whole forward pass."""
-    model = SmallLanguageModel.load(scene.folder, scene.model)
-    tokens = [encoder.token_ids(one) for one in asked][: scene.naive]
-    model.state(tokens[0])
-    begun = time.process_time()
-    for ids in tokens:
-        model.state(ids)
-    return (time.process_time() - begun) / len(tokens)
+def whole(rival: SmallLanguageModel, encoder: Encoder, asked: Sequence[Transcript]) -> list[float]:
+    """Return the CPU seconds of each decision by a whole forward pass."""
+    found = []
+    for one in asked:
+        ids = encoder.token_ids(one)
+        begun = time.process_time()
+        rival.state(ids)
+        found.append(time.process_time() - begun)
+    return found
 
 
 def main(description: str | None) -> int:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=16)
     parser.add_argument("--candidates", type=int, default=32)
-    parser.add_argument("--episodes", type=int, default=8, help="episodes of five turns, an even number")
-    parser.add_argument("--naive", type=int, default=8, help="whole passes per length that are really run")
+    parser.add_argument("--episodes", type=int, default=8, help="episodes of five turns")
+    parser.add_argument("--naive", type=int, default=8, help="whole passes at the first turn that are really run")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()

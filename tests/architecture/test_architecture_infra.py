@@ -30,6 +30,8 @@ def test_env_example_lists_every_setting_and_nothing_else() -> None:
 
 
 def test_env_example_shows_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in SETTINGS:
+        monkeypatch.delenv(name, raising=False)
     defaults = Settings()
     for name, value in documented().items():
         if name in SETTINGS and value is not None:

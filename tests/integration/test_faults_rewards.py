@@ -24,7 +24,7 @@ WRECK = {
     "negative": f"update episode set reward = -0.25 where id = {ONE}",
     "too large": f"update episode set reward = 1.5 where id = {ONE}",
     "none": f"update episode set reward = null where id = {ONE}",
-    "one too few": f"update episode set state = 'cancelled', reward = null where id = {ONE}",
+    "one too few": f"update episode set state = 'cancelled', reward = null, outcome = null where id = {ONE}",
 }
 GUARDS = ("ck_episode_reward", "ck_episode_reward_range", "ck_episode_scored")
 

@@ -41,7 +41,8 @@ BREAKS = [
             f"delete from turn where episode_id = (select id from episode where {SCORED});"
             f"update attempt set outcome = 'failed' where outcome = 'done' and episode_id ="
             f" (select id from episode where {SCORED});"
-            "update episode set state = 'failed', failure_kind = 'X', reward = null, scored_at = null, turns = null"
+            "update episode set state = 'failed', failure_kind = 'X', reward = null, outcome = null, scored_at = null,"
+            " turns = null"
             f" where {SCORED}"
         ),
     ),
