@@ -17,8 +17,8 @@ WRONG = ("Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
 def _item(line: Line, part: str, choices: Choices) -> Item:
     known = fields.text(line, "Record ID") if "Record ID" in line.value else str(line.number)
     listed = [fields.text(line, name).strip() for name in (RIGHT, *WRONG)]
-    if len(set(listed)) < len(listed):
-        raise SpecError(line.place, "an option twice", "four different options")
+    if listed[0] in listed[1:]:
+        raise SpecError(line.place, "the right answer among the wrong ones", "an answer that no wrong option repeats")
     # By the row's own id: the order stays the same when rows are added or left out.
     order = seeds.generator(choices.seed, NAME, known).permutation(len(listed))
     shown = tuple(listed[place] for place in order)
