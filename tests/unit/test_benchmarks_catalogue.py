@@ -112,7 +112,7 @@ def test_an_unknown_name_gets_a_guess() -> None:
         ("theoremqa", lambda row: row.update(Picture=None, Answer=""), "an answer in the field Answer"),
         ("theoremqa", lambda row: row.update(Picture=None, Answer_type="proof"), "in the field Answer_type"),
         ("mtbench", lambda row: row.update(prompt=["one"]), "2 turns"),
-        ("gpqa_diamond", lambda row: row.update({"Correct Answer": "wrong 01"}), "the right answer among the wrong ones"),
+        ("gpqa_diamond", lambda row: row.update({"Correct Answer": "wrong 01"}), "among the wrong ones"),
         ("gpqa_diamond", lambda row: row.update({"Incorrect Answer 2": ""}), "text in the field Incorrect Answer 2"),
         ("humaneval", lambda row: row.update(entry_point="thrice"), "an entry_point that the prompt defines"),
         ("humaneval", lambda row: row.update(test="assert True"), "check(candidate)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from services.core.errors import SpecError
 from services.core.problem import ProgramForm, ScorerKind
 from services.core.problem_source import AnswerForm, BenchmarkProblems, BenchmarkSet, JsonlProblems, ProgramFields
 
+DOCS = Path(__file__).parents[2] / "docs" / "datasets.md"
 POOL = "pool:\n  - {name: a, model: openai/a, price: {input: 1, output: 1}}\n"
 SETS = """\
 name: x
@@ -79,6 +81,11 @@ def test_mistakes_name_their_field(old: str, new: str, place: str, words: str) -
     text = refused(SETS.replace(old, new))
     assert place in text
     assert words in text
+
+
+@pytest.mark.parametrize("block", re.findall(r"```yaml\n(problems:.*?)```", DOCS.read_text(), re.DOTALL))
+def test_the_documented_examples_are_accepted(block: str) -> None:
+    assert source(f"name: x\n{block}")
 
 
 def test_without_a_folder_of_benchmarks_it_is_asked_for() -> None:
