@@ -9,4 +9,5 @@ EXTRAS = {
     "reports": ("matplotlib",),
     "diagnose": ("sklearn",),
     "problems": ("reasoning_gym",),
+    "hub": ("pyarrow",),
 }

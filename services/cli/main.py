@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import typer
 
-from services.cli import campaign, coordinator, database, diagnose, doctor, pool, process, quickstart
+from services.cli import benchmark, campaign, coordinator, database, diagnose, doctor, pool, process, quickstart
 from services.cli.extras import EXTRAS
 from services.core.errors import TrinityError
 
@@ -36,6 +36,7 @@ def make_app() -> typer.Typer:
     app.add_typer(coordinator.app, name="coordinator")
     app.command("diagnose")(diagnose.diagnose)
     process.register(app)
+    app.add_typer(benchmark.app, name="benchmark")
     app.add_typer(pool.app, name="pool")
     app.add_typer(database.app, name="db")
     return app

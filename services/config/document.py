@@ -37,6 +37,7 @@ ADDED: frozenset[tuple[Key, ...]] = frozenset(
     {("weight",), ("max_failure_share",), ("head",), ("budget", "calls")}
     | {("encoder", "norm"), ("encoder", "singular_values"), ("protocol", "agents"), ("protocol", "notes")}
     | {("search", "step_size"), ("search", "entropy_bonus"), ("search", "turn_bonus")}
+    | {("sets", name) for name in ("choices", "answer_form", "tests", "ask")}
 )
 
 
@@ -157,7 +158,7 @@ def _difference(given: Any, written: Any, path: tuple[Key, ...]) -> tuple[tuple[
         for key in [*given, *written]:
             if key not in written:
                 return path, key, f"one of the keys {', '.join(sorted(written))}"
-            if key not in given and (*path, key) in ADDED:
+            if key not in given and tuple(part for part in (*path, key) if not isinstance(part, int)) in ADDED:
                 continue
             found = _difference(given.get(key, ABSENT), written[key], (*path, key))
             if found is not None:
