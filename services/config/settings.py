@@ -95,6 +95,8 @@ class Settings(BaseSettings):
     device: Annotated[str, AfterValidator(_device)] = "auto"
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = Field(default=None, ge=1, le=65_535)
+    sandbox_required: bool = False
+    sandbox_python: Path | None = None
     flower_host: str = "127.0.0.1"
     flower_port: int = Field(default=5555, ge=1, le=65_535)
     flower_user: Annotated[str, AfterValidator(_user)] = "trinity"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from services.core.campaign import (
     Campaign,
     EncoderSpec,
     EvaluationSpec,
+    EvidenceUse,
     HeadKind,
     HeadSpec,
     Matrix,
@@ -29,6 +31,7 @@ from services.core.campaign import (
     Notes,
     Output,
     ProtocolSpec,
+    ScoringSpec,
     SearchSpec,
     StepSize,
     ValidationSpec,
@@ -88,6 +91,7 @@ CAMPAIGNS = st.builds(
         temperature=st.floats(0, 2),
         max_turns=st.integers(1, 100),
         notes=st.sampled_from(Notes),
+        evidence=st.sampled_from(EvidenceUse),
     ),
     search=st.builds(
         SearchSpec,
@@ -266,6 +270,7 @@ def test_a_document_from_before_the_added_fields_has_their_defaults_and_keeps_it
     assert sha256(document) == OLD_SHA256
     campaign = from_json(document)
     assert (campaign.budget.calls, campaign.weight, campaign.max_failure_share) == (None, 1.0, 0.5)
+    assert (campaign.protocol.evidence, campaign.scoring.judge) == (EvidenceUse.NONE, None)
     file = campaigns.parse(OLD_FILE, "f.yaml", Path("/home"), {})
     assert campaign == campaigns.resolve(file, Architecture("llama", 8))
     assert problems_from_json(document) == campaigns.problem_source(file)
@@ -291,3 +296,10 @@ def test_only_added_fields_may_be_absent() -> None:
         del inner[path[-1]]
         with pytest.raises(SpecError, match=f"^{'.'.join(path)}: got nothing"):
             from_json(document)
+
+
+def test_a_judge_is_kept_and_must_be_in_the_pool() -> None:
+    judged = replace(EXAMPLE, scoring=ScoringSpec("a"))
+    assert from_json(to_json(judged)) == judged
+    with pytest.raises(SpecError, match=r"^scoring\.judge: got 'b', wanted a name of the pool: a"):
+        from_json(to_json(replace(EXAMPLE, scoring=ScoringSpec("b"))))

@@ -12,6 +12,7 @@ from services.core.problem import Problem, ScorerKind
 from services.core.scoring.choice import choices_agree, grade_choice, reference_letter
 from services.core.scoring.exact import normalise
 from services.core.scoring.grade import Grade, Outcome, graded
+from services.core.scoring.judge import Judge, rate
 from services.core.scoring.literal import literal_value
 from services.core.scoring.mathematics import grade_mathematics, mathematics_agree, readable
 from services.core.scoring.numeric import parse_number
@@ -26,6 +27,7 @@ class Graders:
 
     equivalence: Equivalence | None = None
     programs: CodeRunner | None = None
+    judge: Judge | None = None
 
 
 def grade(
@@ -37,7 +39,7 @@ def grade(
         problem: the question with its reference.
         answer: the final answer; None, no answer, is worth 0.
         answered_by: the campaign's name of the model that gave it; what recorded scores are looked up by.
-        graders: what judges mathematics and programs.
+        graders: what judges mathematics, programs and free texts.
         truncated: whether the reply with the answer was cut off at its limit of tokens.
 
     Raises:
@@ -51,6 +53,10 @@ def grade(
     match problem.scorer:
         case ScorerKind.RECORDED:
             return graded(_recorded(problem, answered_by))
+        case ScorerKind.JUDGE:
+            if graders.judge is None:
+                raise PrerequisiteMissing(f"problem {problem.key} needs a judge", "name one in `scoring.judge`")
+            return rate(problem, answer, graders.judge)
         case ScorerKind.PROGRAM:
             return grade_program(problem, answer, _runner(graders), truncated=truncated)
         case ScorerKind.MATHEMATICS:
@@ -59,8 +65,6 @@ def grade(
             return _cut_off(truncated, grade_choice(problem.answer or "", answer, problem.choices))
         case ScorerKind.RULES:
             return _cut_off(truncated, grade_rules(problem.answer or "", answer))
-        case ScorerKind.JUDGE:
-            raise Unscorable(problem.key, f"no scorer {problem.scorer}")
         case _:
             return graded(float(agree(problem.scorer, problem.answer, answer)))
 
@@ -102,6 +106,8 @@ def check_reference(problem: Problem) -> None:
     if problem.scorer is ScorerKind.PROGRAM:
         check_tests(problem)
         return
+    if problem.scorer is ScorerKind.JUDGE and problem.answer is None:
+        return  # a judge may do without
     if problem.answer is None or not problem.answer.strip():
         raise Unscorable(problem.key, "its reference answer is empty")
     if problem.scorer is ScorerKind.NUMERIC and parse_number(problem.answer) is None:
