@@ -31,7 +31,7 @@ def compose(settings: Settings, database: Database, database_url: str, closing: 
     encoders = EncoderService(
         settings.models_folder(),
         device=chosen(settings.device),
-        memory_bytes=settings.encoder_memory_mb << 20,
+        memory_bytes=settings.encoder_memory_bytes(),
         threads=settings.encoder_threads,
         parallel=settings.encoder_parallel,
         cache_file=settings.var_dir / "cache" / "states.sqlite",

@@ -36,8 +36,12 @@ def plan(
         typer.Option(min=0.0, help="Assumed duration of a call; default that of local pools, else 5."),
     ] = None,
     decision_seconds: Annotated[
-        float, typer.Option(min=0.0, help="Assumed time of a decision that no cache answers, on one core.")
-    ] = 0.1,
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Assumed time of a decision that no cache answers, on one core; default by the encoder's size.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Tell what a campaign would take. Sizes, calls, tokens, USD and time, before anything is spent."""
@@ -46,7 +50,8 @@ def plan(
     settings = connections.load_settings()
     prepared = submission.prepare(file, settings)
     call = planning.usual_call_seconds(prepared) if call_seconds is None else call_seconds
-    pace = planning.Pace(call, decision_seconds, settings.workers, settings.worker_slots, settings.encoder_parallel)
+    decision = planning.usual_decision_seconds(prepared) if decision_seconds is None else decision_seconds
+    pace = planning.Pace(call, decision, settings.workers, settings.worker_slots, settings.encoder_parallel)
     planning.show(prepared, pace, as_json=as_json)
 
 

@@ -56,6 +56,7 @@ def as_document(found: Overview, comparison: object) -> Mapping[str, Any]:
     released = coordinator and {"id": coordinator.id, "name": coordinator.name, "generation": coordinator.generation}
     return {
         "campaign": found.record,
+        "preset": candidates.preset_text(found.campaign),
         "what_now": what_now(found.record),
         "progress": {
             "generation": found.progress.generation,

@@ -89,7 +89,7 @@ class Settings(BaseSettings):
     dispatch_window: int = Field(default=64, ge=1, le=100_000)
     encoder_threads: int = Field(default=1, ge=1, le=256)
     encoder_parallel: int = Field(default=2, ge=1, le=256)
-    encoder_memory_mb: int = Field(default=2048, ge=0, le=1_048_576)
+    encoder_memory_mb: int | None = Field(default=None, ge=0, le=1_048_576)
     device: Annotated[str, AfterValidator(_device)] = "auto"
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = Field(default=None, ge=1, le=65_535)
@@ -103,6 +103,10 @@ class Settings(BaseSettings):
     def models_folder(self) -> Path:
         """Return where encoder weights are kept."""
         return self.model_dir or self.var_dir / "models"
+
+    def encoder_memory_bytes(self) -> int | None:
+        """Return the bound of what an encoder remembers; None for the one that suits its device."""
+        return None if self.encoder_memory_mb is None else self.encoder_memory_mb << 20
 
     def path_variables(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return what ``${NAME}`` in campaign and pool files stands for: the environment and this data folder."""

@@ -69,6 +69,12 @@ def test_dockerfile_builds_the_targets_of_compose_from_what_exists() -> None:
     assert used <= set(EXTRAS)
 
 
+def test_the_image_that_loads_encoders_can_diagnose_with_problems_and_plots() -> None:
+    stage = DOCKERFILE.split(" AS worker")[1].split("FROM ")[0]
+    installed = re.findall(r"'\.\[([a-z,]+)\]'", stage)[0].split(",")
+    assert {"worker", "problems", "reports", "diagnose"} <= set(installed)
+
+
 def test_every_service_waits_for_what_it_needs() -> None:
     services = COMPOSE["services"]
     for name in ("scheduler", "worker", "flower", "cli"):

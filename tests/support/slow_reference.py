@@ -20,8 +20,9 @@ SEVEN = (*PROJECTIONS, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
 class SlowReference:
     """The model in a folder, changed by the formula of the authors' code as it stands there."""
 
-    def __init__(self, folder: Path) -> None:
-        self._model: Any = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+    def __init__(self, folder: Path, model: Any = None) -> None:
+        """Load the model, or take the one that is loaded already, float32 and without its output layer."""
+        self._model = model if model is not None else AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
         self._tied = bool(self._model.config.tie_word_embeddings)
         self._layer = f"layers.{self._model.config.num_hidden_layers - 2}"
         self._decomposed: dict[str, Any] = {}

@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import assert_never
 
-from services.core.errors import Unscorable
+from services.core.errors import PrerequisiteMissing, Unscorable
 from services.core.problem import Problem, ScorerKind
 from services.core.scoring.exact import normalise
 from services.core.scoring.grade import Grade, Outcome, graded
 from services.core.scoring.literal import literal_value
 from services.core.scoring.numeric import parse_number
 from services.core.scoring.ports import CodeRunner, Equivalence
+from services.core.scoring.program.grading import check_tests, grade_program
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ def grade(
     match problem.scorer:
         case ScorerKind.RECORDED:
             return graded(_recorded(problem, answered_by))
-        case ScorerKind.MATHEMATICS | ScorerKind.CHOICE | ScorerKind.RULES | ScorerKind.PROGRAM | ScorerKind.JUDGE:
+        case ScorerKind.PROGRAM:
+            return grade_program(problem, answer, _runner(graders), truncated=truncated)
+        case ScorerKind.MATHEMATICS | ScorerKind.CHOICE | ScorerKind.RULES | ScorerKind.JUDGE:
             raise Unscorable(problem.key, f"no scorer {problem.scorer}")
         case _:
             return graded(float(agree(problem.scorer, problem.answer, answer)))
@@ -77,10 +80,19 @@ def check_reference(problem: Problem) -> None:
         if not problem.scores:
             raise Unscorable(problem.key, "it has no recorded scores")
         return
+    if problem.scorer is ScorerKind.PROGRAM:
+        check_tests(problem)
+        return
     if problem.answer is None or not problem.answer.strip():
         raise Unscorable(problem.key, "its reference answer is empty")
     if problem.scorer is ScorerKind.NUMERIC and parse_number(problem.answer) is None:
         raise Unscorable(problem.key, f"its reference answer {problem.answer!r} is not a number")
+
+
+def _runner(graders: Graders) -> CodeRunner:
+    if graders.programs is None:
+        raise PrerequisiteMissing("nothing here may run programs", "see what `manage.py sandbox check` finds")
+    return graders.programs
 
 
 def _same_number(a: str, b: str) -> bool:
