@@ -18,8 +18,6 @@ NAME = "livecodebench"
 SECONDS = 6.0  # for each test, as in the authors' harness
 # What the authors' harness puts before every program: answers count on these names and on deep recursion.
 PRELUDE = """\
-import bisect, collections, copy, datetime, functools, heapq, io, itertools, json, math, operator, random, re
-import statistics, string, sys
 from bisect import *
 from collections import *
 from copy import *
@@ -29,7 +27,9 @@ from itertools import *
 from math import *
 from operator import *
 from typing import *
-pow = __import__("builtins").pow
+from builtins import *
+import bisect, collections, copy, datetime, functools, heapq, io, itertools, json, math, operator, random, re
+import statistics, string, sys
 sys.setrecursionlimit(50_000)
 """
 LARGEST = 200_000_000  # characters of hidden tests: the database takes little more in one problem
