@@ -56,12 +56,21 @@ def plan(
 
 
 @app.command()
-def submit(file: CampaignPath, name: NewName = None, as_json: AsJson = False) -> None:
+def submit(
+    file: CampaignPath,
+    name: NewName = None,
+    sandbox_elsewhere: Annotated[
+        bool, typer.Option("--sandbox-elsewhere", help="Ask for no sandbox here: workers on other machines have one.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Check a campaign file and submit it. The scheduler finds it in the database."""
     from services.cli import connections, render, submission
 
     settings = connections.load_settings()
     prepared = submission.prepare(file, settings, name)
+    if not sandbox_elsewhere:
+        submission.require_sandbox(prepared.problems, settings)
     campaign_id = submission.submit(prepared, settings)
     if as_json:
         render.show_json({"id": campaign_id, "name": prepared.campaign.name, "sha256": prepared.sha256})

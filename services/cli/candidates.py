@@ -7,7 +7,7 @@ from itertools import groupby
 
 from services.config import presets
 from services.core.architecture import choice_of
-from services.core.campaign import Campaign, HeadSpec, Matrix, Norm, Notes, SearchSpec
+from services.core.campaign import Campaign, EvidenceUse, HeadSpec, Matrix, Norm, Notes, SearchSpec
 from services.core.policy.layout import Layout
 from services.encoder.catalogue import KNOWN
 
@@ -86,12 +86,20 @@ def protocol_text(campaign: Campaign, layout: Layout) -> str:
     protocol = campaign.protocol
     agents = ", ".join(campaign.pool[agent].name for agent in layout.agents)
     masked = f"; only {agents}" if protocol.agents else ""
-    return f"{', '.join(protocol.roles)}; at most {protocol.max_turns} turns{masked}; {notes_text(protocol.notes)}"
+    notes, checks = notes_text(protocol.notes), checks_text(campaign)
+    return f"{', '.join(protocol.roles)}; at most {protocol.max_turns} turns{masked}; {notes}{checks}"
 
 
 def notes_text(notes: Notes) -> str:
     """Return whose turns later turns read about."""
     return "notes of Workers alone" if notes is Notes.WORKER else "notes of all roles"
+
+
+def checks_text(campaign: Campaign) -> str:
+    """Return what checks answers beside the Verifier and the references; nothing in most campaigns."""
+    protocol = campaign.protocol
+    evidence = "" if protocol.evidence is EvidenceUse.NONE else f"; evidence: {protocol.evidence}"
+    return evidence + ("" if campaign.scoring.judge is None else f"; judge: {campaign.scoring.judge}")
 
 
 def search_text(search: SearchSpec) -> str:

@@ -12,7 +12,7 @@ from services.core.campaign import Campaign
 from services.core.fitness import is_shaped
 from services.core.states import AttemptOutcome, CandidateKind
 from services.reports import comparison as compared
-from services.reports.records import CallFigure, CampaignFacts, CurveFigure, PolicyKind, Score
+from services.reports.records import CallFigure, CampaignFacts, CurveFigure, OutcomeFigure, PolicyKind, Score
 from services.storage.engine import Database
 from services.storage.records import CallTotals, CampaignRecord, CoordinatorRecord, CurvePoint, EvaluationRow
 
@@ -45,6 +45,9 @@ def facts_from(found: Overview) -> CampaignFacts:
         ),
         specification=dict(record.spec),
         shaped=is_shaped(campaign),
+        outcomes=tuple(
+            OutcomeFigure(each.purpose.value, each.outcome, not each.failed, each.episodes) for each in found.outcomes
+        ),
     )
 
 
