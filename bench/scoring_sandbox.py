@@ -4,7 +4,8 @@
 
 ``overhead_p50_ms``: what a run through the sandbox, from the call to the answer, takes longer at the median than
 starting the same interpreter by ``python3 -I -S -c pass`` and waiting for it. ``runs_per_s`` and ``bare_runs_per_s``:
-programs and bare interpreters per second, as many at once as there are cores.
+programs and bare interpreters per second, as many at once as there are cores; ``sandbox_cpu_ms`` and ``bare_cpu_ms``:
+processor time of one, which a busy machine changes less.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -20,6 +22,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from services.core.scoring.ports import Ending, Job
+from services.sandbox import usage
 from services.sandbox.client import SandboxRunner
 from services.sandbox.opening import open_runner
 
@@ -40,7 +43,9 @@ def measure_sandbox(runs: int = 100) -> dict[str, object]:
     load = os.getloadavg()[0]
     with open_runner(places=cores) as runner:
         pairs = [(seconds(bare), seconds(lambda: sandboxed(runner))) for _ in range(runs)]
+        before = cpu_seconds(runner)
         rates = per_second(bare, runs, cores), per_second(lambda: sandboxed(runner), runs, cores)
+        used = [1000 * (after - start) / runs for start, after in zip(before, cpu_seconds(runner), strict=True)]
         name = runner.name
     bare_ms, sandboxed_ms = ([1000 * pair[side] for pair in pairs] for side in (0, 1))
     return {
@@ -52,6 +57,8 @@ def measure_sandbox(runs: int = 100) -> dict[str, object]:
         "sandbox_p50_ms": round(statistics.median(sandboxed_ms), 1),
         "overhead_p50_ms": round(statistics.median(sandboxed_ms) - statistics.median(bare_ms), 1),
         "sandbox_p95_ms": round(statistics.quantiles(sandboxed_ms, n=20)[-1], 1),
+        "bare_cpu_ms": round(used[0], 1),
+        "sandbox_cpu_ms": round(used[1], 1),
         "bare_runs_per_s": round(rates[0], 1),
         "runs_per_s": round(rates[1], 1),
     }
@@ -65,6 +72,12 @@ def sandboxed(runner: SandboxRunner) -> None:
     done = runner.run(EMPTY)
     if (done.ending, done.status) != (Ending.EXITED, 0):
         raise AssertionError(f"an empty program ended with {done}")
+
+
+def cpu_seconds(runner: SandboxRunner) -> tuple[float, float]:
+    """Return the processor time of this process's ended children, and of the runner with everything below it."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime, usage.of_tree(runner.pid).cpu_seconds
 
 
 def seconds(action: Callable[[], None]) -> float:
