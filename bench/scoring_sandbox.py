@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from services.core.scoring.ports import Ending, Job
+from services.sandbox import usage
 from services.sandbox.client import SandboxRunner
 from services.sandbox.opening import open_runner
 
@@ -23,7 +25,8 @@ def measure_sandbox(runs: int = 100) -> dict[str, object]:
 
     ``sandbox_overhead_p50_ms`` is what a run through the sandbox, from the call to the answer, takes longer at the
     median than starting the same interpreter by ``python3 -I -S -c pass`` and waiting for it; ``sandbox_runs_per_s``
-    is with as many at once as there are cores.
+    is with as many at once as there are cores; ``sandbox_cpu_ms`` is the processor time of one, which a busy machine
+    changes less.
 
     Raises:
         PrerequisiteMissing: there is no sandbox on this machine.
@@ -31,7 +34,9 @@ def measure_sandbox(runs: int = 100) -> dict[str, object]:
     cores = len(os.sched_getaffinity(0))
     with open_runner(places=cores) as runner:
         pairs = [(seconds(bare), seconds(lambda: sandboxed(runner))) for _ in range(runs)]
+        before = cpu_seconds(runner)
         rates = per_second(bare, runs, cores), per_second(lambda: sandboxed(runner), runs, cores)
+        used = [1000 * (after - start) / runs for start, after in zip(before, cpu_seconds(runner), strict=True)]
         name = runner.name
     bare_ms, sandboxed_ms = ([1000 * pair[side] for pair in pairs] for side in (0, 1))
     return {
@@ -40,6 +45,8 @@ def measure_sandbox(runs: int = 100) -> dict[str, object]:
         "sandbox_runs_per_s": round(rates[1], 1),
         "sandbox_p50_ms": round(statistics.median(sandboxed_ms), 1),
         "sandbox_p95_ms": round(statistics.quantiles(sandboxed_ms, n=20)[-1], 1),
+        "sandbox_cpu_ms": round(used[1], 1),
+        "bare_cpu_ms": round(used[0], 1),
         "bare_p50_ms": round(statistics.median(bare_ms), 1),
         "bare_runs_per_s": round(rates[0], 1),
         "sandbox_runs": runs,
@@ -54,6 +61,12 @@ def sandboxed(runner: SandboxRunner) -> None:
     done = runner.run(EMPTY)
     if (done.ending, done.status) != (Ending.EXITED, 0):
         raise AssertionError(f"an empty program ended with {done}")
+
+
+def cpu_seconds(runner: SandboxRunner) -> tuple[float, float]:
+    """Return the processor time of this process's ended children, and of the runner with everything below it."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime, usage.of_tree(runner.pid).cpu_seconds
 
 
 def seconds(action: Callable[[], None]) -> float:
