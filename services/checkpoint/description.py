@@ -19,7 +19,11 @@ from services.core.protocol.transcript import Item, Transcript
 from services.core.protocol.verdict import Verdict
 
 # Fields that folders did not always have, and what they are where a folder lacks them.
-ADDED: Mapping[str, Mapping[str, Any]] = {"reading": {"cutting_rule": 1}, "training": {"preset": ""}}
+ADDED: Mapping[str, Mapping[str, Any]] = {
+    "reading": {"cutting_rule": 1},
+    "training": {"preset": ""},
+    "protocol": {"evidence": "none"},
+}
 
 
 @dataclass(frozen=True)

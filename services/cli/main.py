@@ -13,6 +13,7 @@ import typer
 
 from services.cli import (
     answers,
+    benchmark,
     campaign,
     coordinator,
     database,
@@ -49,6 +50,7 @@ def make_app() -> typer.Typer:
     app.command("diagnose")(diagnose.diagnose)
     app.add_typer(verifying.app, name="audit")
     process.register(app)
+    app.add_typer(benchmark.app, name="benchmark")
     app.add_typer(pool.app, name="pool")
     app.add_typer(sandbox.app, name="sandbox")
     app.add_typer(answers.app, name="answers")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from services.benchmarks.registry import load as load_problems
-from services.benchmarks.registry import require_sizes
+from services.benchmarks.registry import require_sizes, resolved
 from services.cli import connections
 from services.cli.state_norms import median_state_norm
 from services.config import campaign as campaign_file
@@ -73,7 +73,7 @@ def prepare(path: Path, settings: Settings, name: str | None = None) -> Prepared
     if name is not None:
         campaign = replace(campaign, name=campaign_name(name))
     pools = local_pools(campaign, settings)
-    source = campaign_file.problem_source(file)
+    source = resolved(campaign_file.problem_source(file))
     problems = load_problems(source, [model.name for model in campaign.pool])
     require_sizes(campaign, problems)
     require_judge(campaign, problems)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from services.config.problems_section import GeneratedSection, JsonlSection, SeededSplitSection
+from services.config.problems_section import BenchmarksSection, GeneratedSection, JsonlSection, SeededSplitSection
 from services.config.sections import CampaignFile
 from services.config.yaml_reader import Key
 from services.core.campaign import HeadKind
@@ -50,6 +50,8 @@ def _narrow_windows(file: CampaignFile) -> Iterator[Fault]:
 
 def _too_few_problems(file: CampaignFile) -> Iterator[Fault]:
     problems = file.problems
+    if isinstance(problems, BenchmarksSection):  # known once their files are read
+        return
     sizes = problems if isinstance(problems, GeneratedSection) else problems.split
     if not isinstance(sizes, GeneratedSection | SeededSplitSection):
         return

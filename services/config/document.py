@@ -43,6 +43,7 @@ ADDED: frozenset[tuple[Key, ...]] = frozenset(
     | {("search", "step_size"), ("search", "entropy_bonus"), ("search", "turn_bonus")}
     | {("pool", "context_window"), ("pool", "limits")}
     | {("pool", "price", "cached_input_per_million"), ("pool", "price", "reasoning_per_million")}
+    | {("sets", name) for name in ("choices", "answer_form", "tests", "ask")}
 )
 
 

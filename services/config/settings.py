@@ -75,6 +75,8 @@ class Settings(BaseSettings):
     broker_url: Annotated[str, AfterValidator(_broker_url)] | None = None
     var_dir: Path = Path("var")
     data_dir: Path | None = None
+    benchmark_dir: Path | None = None
+    hub_url: Annotated[str, AfterValidator(_http_url)] = "https://huggingface.co"
     model_dir: Path | None = None
     local_pool: bool = True
     local_pool_url: Annotated[str, AfterValidator(_http_url)] = "http://127.0.0.1:8790"
@@ -110,10 +112,14 @@ class Settings(BaseSettings):
         """Return the bound of what an encoder remembers; None for the one that suits its device."""
         return None if self.encoder_memory_mb is None else self.encoder_memory_mb << 20
 
+    def benchmarks_folder(self) -> Path:
+        """Return where each benchmark has its folder."""
+        return self.benchmark_dir or self.var_dir / "benchmarks"
+
     def path_variables(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return what ``${NAME}`` in campaign and pool files stands for: the environment and this data folder."""
+        """Return what ``${NAME}`` in campaign and pool files stands for: the environment and the folders of data."""
         own = {} if self.data_dir is None else {f"{PREFIX}DATA_DIR": str(self.data_dir.absolute())}
-        return {**environ, **own}
+        return {**environ, **own, f"{PREFIX}BENCHMARK_DIR": str(self.benchmarks_folder().absolute())}
 
     def resolve_base_url(self, base_url: str | None) -> str | None:
         """Return the address of a pool model, with ``local:NAME`` turned into this machine's pool server."""

@@ -27,7 +27,7 @@ if os.fork() == 0:
     os._exit(0)
 print("left", flush=True)
 """
-FILLING = "kept = []\nwhile True:\n    kept.append(b'x' * 10_000_000)\n"
+FILLING = "kept = b'x' * 100_000_000\nimport time\ntime.sleep(60)\n"
 SPINNING = "while True: pass\n"
 ALLOWED_VARIABLES = {*ENVIRONMENT, "PWD", "LC_CTYPE"}
 

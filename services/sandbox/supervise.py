@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import select
 import signal
 import time
@@ -20,7 +21,6 @@ WATCHED_SHARE = 20  # a look may take a twentieth of the pause until the next
 END_SECONDS = 10.0
 CHUNK = 65536
 STDIN, STDOUT, STDERR = range(3)
-LIMIT_SIGNALS = {signal.SIGXCPU, signal.SIGKILL}
 
 
 @dataclass
@@ -102,6 +102,7 @@ class Supervision:
         self._began = time.monotonic()
         self._clock = usage.FairClock(self._began)
         self._cpu_seconds = 0.0
+        self._peak_bytes = 0
         self._halted = False
 
     def to_the_end(self) -> Execution:
@@ -109,13 +110,12 @@ class Supervision:
         try:
             reason = self._watch()
         finally:
-            status, cpu_seconds = self._end()
+            status = self._end()
         wall = time.monotonic() - self._began
         passed = [output.rest() for output in self._outputs]
         if reason is None and any(passed):
             reason = Ending.OUTPUT
-        self._cpu_seconds = max(self._cpu_seconds, cpu_seconds)
-        ending, code = self._verdict(reason, status)
+        ending, code = self._verdict(reason or self._passed_between_looks(), status)
         stdout, stderr = (bytes(output.content[: self._limits.output_bytes]) for output in self._outputs)
         return Execution(ending, code, stdout, stderr, wall, self._cpu_seconds)
 
@@ -155,8 +155,8 @@ class Supervision:
             return Ending.MEMORY
         return Ending.WALL_TIME if self._clock.seconds > self._limits.wall_seconds else None
 
-    def _end(self) -> tuple[int, float]:
-        """Kill whatever is left, wait for all of it, and return the wait status and the processor time.
+    def _end(self) -> int:
+        """Kill whatever is left, wait for all of it, and return the wait status.
 
         The first process of the namespaces goes first, so that the times of all the others are still collected.
 
@@ -172,10 +172,20 @@ class Supervision:
             if not (readable(last) and readable(self._child.root_handle)):
                 raise GradingUnavailable("a sandboxed program does not end although it was killed")
             _, status, used = os.wait4(self._child.pid, 0)
-            return status, used.ru_utime + used.ru_stime + inherited(self._child)
+            inside = inherited(self._child)
+            total = sum(each.ru_utime + each.ru_stime for each in (used, inside) if each is not None)
+            self._cpu_seconds = max(self._cpu_seconds, total)
+            self._peak_bytes = 0 if inside is None else inside.ru_maxrss * 1024
+            return status
         finally:
             os.close(last)
             self._child.close()
+
+    def _passed_between_looks(self) -> Ending | None:
+        """Tell whether it passed a limit and then ended by itself: verdicts do not depend on when the watch looks."""
+        if self._cpu_seconds > self._limits.cpu_seconds:
+            return Ending.CPU_TIME
+        return Ending.MEMORY if self._peak_bytes > self._limits.memory_bytes else None
 
     def _verdict(self, reason: Ending | None, status: int) -> tuple[Ending, int | None]:
         if reason is not None:
@@ -185,22 +195,22 @@ class Supervision:
         code = os.waitstatus_to_exitcode(status)
         if code > 128 and code - 128 in signal.valid_signals():
             code = 128 - code  # bubblewrap reports an end by a signal as shells do
-        if -code in LIMIT_SIGNALS and self._cpu_seconds >= self._limits.cpu_seconds:
-            return Ending.CPU_TIME, None
         if code == -signal.SIGKILL and usage.killed_for_memory() > self._kills_before:
             raise GradingUnavailable("the machine ran out of memory while a program ran")
         return (Ending.KILLED if code < 0 else Ending.EXITED), code
 
 
-def inherited(child: Child) -> float:
-    """Return the processor time of the tree whose first process was left to this one, the next reaper above it."""
+def inherited(child: Child) -> resource.struct_rusage | None:
+    """Return what the tree used whose first process was left to this one, the next reaper above it.
+
+    A child of this process itself counts this process's memory at its start as its own, so it tells nothing of memory.
+    """
     if child.root == child.pid:
-        return 0.0
+        return None
     try:
-        _, _, used = os.wait4(child.root, 0)
+        return os.wait4(child.root, 0)[2]
     except ChildProcessError:
-        return 0.0
-    return used.ru_utime + used.ru_stime
+        return None
 
 
 def readable(handle: int) -> bool:

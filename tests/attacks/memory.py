@@ -16,7 +16,7 @@ ATTACKS = (
         "3 GB bit by bit",
         "kept = []\nfor _ in range(300): kept.append(b'x' * 10_000_000)\nwon()",
         WIDE,
-        endings=(Ending.MEMORY,),
+        endings=(Ending.MEMORY, Ending.EXITED),
     ),
     Attack(
         "5 x 400 MB",

@@ -26,6 +26,7 @@ class SlowReference:
         self._tied = bool(self._model.config.tie_word_embeddings)
         self._layer = f"layers.{self._model.config.num_hidden_layers - 2}"
         self._decomposed: dict[str, Any] = {}
+        self._changed: dict[tuple[str, bytes], torch.Tensor] = {}
 
     def matrices(self, choice: str) -> tuple[Matrix, ...]:
         """Return ``none``, the ``seven`` of the second-to-last layer, or the authors' ``nine`` in their order."""
@@ -47,7 +48,10 @@ class SlowReference:
                     continue
                 weight = self._weight(name)
                 originals.setdefault(name, weight.clone())
-                weight.copy_(self._scaled(name, originals[name], part))
+                key = (name, part.numpy().tobytes())
+                if key not in self._changed:
+                    self._changed[key] = self._scaled(name, originals[name], part)
+                weight.copy_(self._changed[key])
             output = self._model(torch.tensor([list(token_ids)]), use_cache=False).last_hidden_state[0, -2]
             for name, original in originals.items():
                 self._weight(name).copy_(original)

@@ -210,7 +210,7 @@ def test_every_missing_unknown_and_wrong_field_is_named(folder: Path) -> None:
 
 def test_a_folder_from_before_fields_were_added_has_their_defaults(folder: Path) -> None:
     def remove(config: dict[str, Any]) -> None:
-        del config["reading"]["cutting_rule"], config["training"]["preset"]
+        del config["reading"]["cutting_rule"], config["training"]["preset"], config["protocol"]["evidence"]
 
     whole = checkpoints.read(folder).description
     rewrite(folder, remove)

@@ -39,14 +39,18 @@ from services.core.campaign import (
 )
 from services.core.errors import SpecError
 from services.core.ledger.price import Price
-from services.core.problem import ScorerKind, Split
+from services.core.problem import ProgramForm, ScorerKind, Split
 from services.core.problem_source import (
+    AnswerForm,
+    BenchmarkProblems,
+    BenchmarkSet,
     FieldSplit,
     GeneratedFamily,
     GeneratedProblems,
     JsonlProblems,
     JsonlSet,
     ProblemSource,
+    ProgramFields,
     SeededSplit,
 )
 from services.core.protocol.roles import ROLE_ORDER
@@ -122,6 +126,25 @@ SOURCES: list[ProblemSource | None] = [
         (JsonlSet((Path("/a/b.jsonl"),), "q", ScorerKind.EXACT, answer="a"),), FieldSplit("s", {"t": Split.TRAINING})
     ),
     JsonlProblems((JsonlSet((Path("/a"),), "q", ScorerKind.RECORDED, scores="s.*"),), SeededSplit(1, 0.5, 3, 0.25)),
+    JsonlProblems(
+        (
+            JsonlSet(
+                (Path("/a"),), "q", ScorerKind.CHOICE, "a", choices="c", answer_form=AnswerForm.TEXT, ask="Which?"
+            ),
+            JsonlSet(
+                (Path("/b.csv"),), "q", ScorerKind.PROGRAM, tests=ProgramFields(ProgramForm.STDIN, cases="t", seconds=2)
+            ),
+        ),
+        SeededSplit(1, 1, 0, 0),
+    ),
+    BenchmarkProblems(
+        7,
+        (
+            BenchmarkSet("mmlu", Path("/m"), 240, 0, None),
+            BenchmarkSet("x", Path("/x"), packages=("numpy",), test_megabytes=4, hub="a/b", revision="c"),
+        ),
+        balance=False,
+    ),
 ]
 
 EXAMPLE = Campaign(
@@ -258,6 +281,17 @@ def test_a_document_from_before_the_added_fields_has_their_defaults_and_keeps_it
     file = campaigns.parse(OLD_FILE, "f.yaml", Path("/home"), {})
     assert campaign == campaigns.resolve(file, Architecture("llama", 8))
     assert problems_from_json(document) == campaigns.problem_source(file)
+
+
+def test_a_set_from_before_the_added_fields_has_their_defaults() -> None:
+    source = JsonlProblems((JsonlSet((Path("/a"),), "q", ScorerKind.EXACT, answer="a"),), SeededSplit(1, 1, 0, 0))
+    document = json.loads(json.dumps(to_json(EXAMPLE, source)))
+    for name in ("choices", "answer_form", "tests", "ask"):
+        del document["problems"]["sets"][0][name]
+    assert problems_from_json(document) == source
+    del document["problems"]["sets"][0]["family"]
+    with pytest.raises(SpecError, match=r"sets\.0\.family: got nothing"):
+        problems_from_json(document)
 
 
 def test_only_added_fields_may_be_absent() -> None:

@@ -212,3 +212,10 @@ def test_math500_references_and_solutions() -> None:
         check_reference(problem(row["answer"]))
         assert grade_mathematics(row["answer"], row["answer"], None).reward == 1.0
         assert grade_mathematics(row["answer"], row["solution"], None).reward == 1.0, row["answer"]
+
+
+def test_the_reason_stays_short_and_printable() -> None:
+    for reply in ("\x00" * 300 + "1", "\U0001f600" * 300, r"\boxed{" + "\x7f" * 900 + "}"):
+        detail = grade_mathematics("4", reply, Asked()).detail
+        assert len(detail) <= 500
+        assert "\x00" not in detail

@@ -86,12 +86,15 @@ def _plain(text: str) -> str:
 
 
 def _as_a_whole(text: str, letters: str, choices: Sequence[str]) -> str | None:
+    match = _WHOLE.fullmatch(text) if len(text) <= _LONGEST_LETTER else None
+    letter = match.group(1).upper() if match else ""
+    if letter and letter in letters:  # before the options' texts, which may be letters themselves
+        return letter
     own = _same_option(text, choices)
     if own is not None:
         return letters[own]
-    match = _WHOLE.fullmatch(text) if len(text) <= _LONGEST_LETTER else None
     if match is not None:
-        return match.group(1).upper() if match.group(1).upper() in letters else ""
+        return ""
     labelled = _LABELLED.match(text)
     if labelled is not None and labelled.group(1) in letters and "\n" not in text:
         own = _same_option(text[labelled.end() :], choices)

@@ -52,7 +52,7 @@ def grade_mathematics(reference: str, answer: str, equivalence: Equivalence | No
             "comparing expressions needs math-verify", "install the extra: pip install 'trinity-coordinator[worker]'"
         )
     outcome = Outcome.CORRECT if verdict.equal else Outcome.WRONG
-    detail = "" if verdict.equal else f"answered {final[:200]!r}" + (verdict.undecided and f"; {verdict.undecided}")
+    detail = "" if verdict.equal else f"answered {final!r:.300}" + (verdict.undecided and f"; {verdict.undecided}")
     return Grade(float(verdict.equal), outcome, detail, verdict.by)
 
 

@@ -37,7 +37,10 @@ def grade_rules(reference: str, answer: str) -> Grade:
         return Grade(0.0, Outcome.NO_ANSWER, "no final answer in the reply", "rules")
     same = rules_agree(reference, final)
     return Grade(
-        float(same), Outcome.CORRECT if same else Outcome.WRONG, "" if same else f"answered {final[:200]!r}", "rules"
+        float(same),
+        Outcome.CORRECT if same else Outcome.WRONG,
+        "" if same else f"answered {final!r:.300}",
+        "rules",
     )
 
 
