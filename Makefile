@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 PIP_FLAGS ?=
 BIN := $(VENV)/bin
-EXTRAS := worker,local,flower,reports,diagnose,problems,dev
+EXTRAS := worker,local,flower,reports,diagnose,problems,hub,sandbox,dev
 # Most tests wait for processes and servers: three files at a time take half as long on two cores.
 TEST_FLAGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 KILLS ?= 200

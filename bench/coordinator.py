@@ -7,7 +7,8 @@ SmolLM2 in float32 on one thread. ``turn1_ratio_seven``: first turn, singular va
 second-to-last layer; ``turn1_ratio_head``: first turn, head alone; ``five_turns_ratio``: five turns with seven
 matrices when no two conversations are equal, measured on ``--episodes`` episodes. The naive side runs the model's own
 forward pass over the whole conversation for every decision: on ``--naive`` of the first turn, scaled, and on the same
-conversations of five turns, each right after ours; it pays nothing for changing weights. ``--full`` adds nine matrices and a small case of Qwen3-0.6B with random weights.
+conversations of five turns, each right after ours; it pays nothing for changing weights. ``--full`` adds nine matrices
+and a small case of Qwen3-0.6B with random weights.
 """
 
 from __future__ import annotations

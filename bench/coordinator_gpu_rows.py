@@ -106,18 +106,18 @@ def product(
     company = waiting if device != "cpu" else 1
     number_bytes = getattr(torch, precision(device)).itemsize
     for turn in (0, 1):
-        lengths = [_new_and_known(encoder.chain(one[turn]), turn, device) for one in asked]
+        lengths = [_new_and_known(encoder.chain(one[turn])) for one in asked]
         demands = [demand(config, new, known, company, number_bytes) for new, known in lengths]
         average = Demand(statistics.mean(one.flops for one in demands), statistics.mean(one.bytes for one in demands))
         read, known = (statistics.mean(column) for column in zip(*lengths, strict=True))
         yield Row(waiting, tokens, turn + 1, statistics.median(times[turn][1:]) / waiting, read, known, average)
 
 
-def _new_and_known(chain: Chain, turn: int, device: str) -> tuple[int, int]:
-    """Return a pass's tokens, and those before that were read already: on a GPU none at the first turn."""
+def _new_and_known(chain: Chain) -> tuple[int, int]:
+    """Return a pass's tokens, and those before that were read already: at the first turn the common instruction's."""
     before, ids = chain[-2], chain[-1]
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, ids, strict=False)))
-    known = min(same, len(ids) - 1) if turn or device == "cpu" else 0
+    known = min(same, len(ids) - 1)
     return len(ids) - known, known
 
 

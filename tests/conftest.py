@@ -8,6 +8,10 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Threads of one test's small matrices that wait for each other cost more than they bring, most on a busy machine. Read
+# when torch is imported, so it stands here.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Examples are bounded by their number: on a busy machine a deadline in milliseconds fails by chance.
 settings.register_profile("trinity", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("trinity")

@@ -15,12 +15,13 @@ from services.queue.app import make_app
 from services.queue.publish import require_broker
 from services.storage.engine import Database
 from services.telemetry import logs
+from worker.grading import graders
 from worker.process import assemble, connect, work
 from worker.runtime import Runtime
 
 
 def compose(settings: Settings, database: Database, database_url: str, closing: ExitStack) -> Runtime:
-    """Build the runtime with the coordinator's language model and the providers; ``closing`` ends its metrics."""
+    """Build the runtime with the coordinator's language model, the providers and what judges; ``closing`` ends them."""
     # Torch and litellm take ten seconds of a slow core; what is missing should be said before that.
     from services.encoder.coordinator import EncoderService
     from services.encoder.slm import chosen
@@ -28,10 +29,13 @@ def compose(settings: Settings, database: Database, database_url: str, closing: 
     from services.telemetry import metrics
 
     log = logs.logger("worker")
+    judging = graders(closing, settings.sandbox_python)
+    if settings.sandbox_required and judging.programs is not None:
+        log.info("programs run in the sandbox", sandbox=judging.programs.name)
     encoders = EncoderService(
         settings.models_folder(),
         device=chosen(settings.device),
-        memory_bytes=settings.encoder_memory_mb << 20,
+        memory_bytes=settings.encoder_memory_bytes(),
         threads=settings.encoder_threads,
         parallel=settings.encoder_parallel,
         cache_file=settings.var_dir / "cache" / "states.sqlite",
@@ -45,7 +49,7 @@ def compose(settings: Settings, database: Database, database_url: str, closing: 
     def make_pool(campaign: Campaign) -> ModelPool:
         return LitellmPool(campaign.pool, settings.resolve_base_url)
 
-    return assemble(settings, database, database_url, log, encoders, make_pool)
+    return assemble(settings, database, database_url, log, encoders, make_pool, judging)
 
 
 def main() -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -13,7 +14,7 @@ from services.core.errors import BudgetExhausted, CallTimedOut, PoolError
 from services.core.ids import CallId
 from services.core.ledger.budget import bound_tokens, largest_call_cost
 from services.core.protocol.ports import Message, ModelPool, Reply
-from services.core.protocol.roles import Role
+from services.core.protocol.roles import CallRole, Role
 from services.pool.retry import RetryPolicy, call_with_retries
 from services.storage.operations import Reserve, Settle
 from services.storage.records import Settlement
@@ -40,7 +41,7 @@ class MeteredCalls:
     retries: RetryPolicy
     _settling: Pending | None = None
 
-    def __call__(self, *, turn: int, agent: int, role: Role, messages: Sequence[Message]) -> Reply:
+    def __call__(self, *, turn: int, agent: int, role: Role | CallRole, messages: Sequence[Message]) -> Reply:
         """Return the reply of pool model ``agent``.
 
         Raises:
@@ -56,13 +57,26 @@ class MeteredCalls:
             lambda number: self._try(turn, agent, role, messages, number), self.retries, self.lease.wait, jitter
         )
 
+    def leave_at_least(self, seconds: float) -> None:
+        """Move the deadline back, if need be, so that so much time is left from now."""
+        self.deadline = max(self.deadline, time.monotonic() + seconds)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Let what happens within, which is no call, not count against the deadline."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.deadline += time.monotonic() - started
+
     def settled(self) -> None:
         """Wait until the last call is settled; raise the error if it could not be."""
         if self._settling is not None:
             settling, self._settling = self._settling, None
             settling.result()
 
-    def _try(self, turn: int, agent: int, role: Role, messages: Sequence[Message], number: int) -> Reply:
+    def _try(self, turn: int, agent: int, role: Role | CallRole, messages: Sequence[Message], number: int) -> Reply:
         protocol = self.campaign.protocol
         timeout = min(protocol.call_timeout_seconds, self.deadline - time.monotonic())
         if timeout <= 0:
@@ -85,7 +99,9 @@ class MeteredCalls:
         self._settle(call, Settlement(reply.usage, cost, reply.latency_seconds, reply.finish_reason, reply.fault))
         return reply
 
-    def _reserve(self, turn: int, agent: int, role: Role, messages: Sequence[Message], number: int) -> CallId:
+    def _reserve(
+        self, turn: int, agent: int, role: Role | CallRole, messages: Sequence[Message], number: int
+    ) -> CallId:
         model, protocol = self.campaign.pool[agent], self.campaign.protocol
         request = Reserve(
             self.lease.claim,

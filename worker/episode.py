@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import assert_never
 
 import numpy as np
@@ -21,8 +22,11 @@ from services.core.errors import (
 from services.core.ids import EpisodeId
 from services.core.policy.layout import Layout
 from services.core.policy.policies import HeadPolicy, RandomPolicy, SinglePolicy
+from services.core.problem import Problem
 from services.core.protocol.episode import EpisodeResult, run_episode, single_turn
+from services.core.protocol.evidence import Evidence, Examine, examiner
 from services.core.protocol.ports import Policy
+from services.core.protocol.transcript import Item
 from services.core.scoring.scorer import grade
 from services.core.states import CandidateKind
 from services.storage import campaign_states, episodes, outbox
@@ -30,6 +34,7 @@ from services.storage.engine import Connection
 from services.storage.operations import Claim, Score
 from services.storage.records import ClaimedEpisode
 from worker.calls import MeteredCalls
+from worker.grading import EpisodeJudge, require
 from worker.leases import Lease
 from worker.runtime import Runtime
 
@@ -77,13 +82,15 @@ def attempt(runtime: Runtime, lease: Lease) -> None:
 def play_and_score(runtime: Runtime, lease: Lease) -> None:
     claim = lease.claim
     campaign = runtime.campaign(claim)
+    require(runtime.problem(claim.problem_id), runtime.graders)
     deadline = time.monotonic() + campaign.protocol.episode_timeout_seconds
     calls = MeteredCalls(runtime.writer, runtime.pool(claim), campaign, lease, deadline, runtime.retries)
     try:
         result = play(runtime, lease, campaign, calls)
         answered_by = None if result.answered_by is None else campaign.pool[result.answered_by].name
         problem = runtime.problem(claim.problem_id)
-        given = grade(problem, result.answer, answered_by, runtime.graders, truncated=result.truncated)
+        graders = replace(runtime.graders, judge=EpisodeJudge.of(campaign, calls, result.turns))
+        given = grade(problem, result.answer, answered_by, graders, truncated=result.truncated)
         runtime.writer.do(Score(claim, given, result.termination, result.transcript.items))
     finally:
         calls.settled()  # recording another end would book a call that is still open at its largest cost
@@ -93,15 +100,28 @@ def play(runtime: Runtime, lease: Lease, campaign: Campaign, calls: MeteredCalls
     """Run the tri-role conversation with the claim's seed; the attempt number has no influence on it."""
     claim = lease.claim
     policy, protocol = acting(runtime, claim, campaign)
+    problem = runtime.problem(claim.problem_id)
     return run_episode(
-        runtime.problem(claim.problem_id).question,
+        problem.question,
         policy,
         calls,
         protocol,
         len(campaign.pool),
         np.random.Generator(np.random.PCG64(claim.seed)),
         check=lease.check,
+        examine=examining(runtime, problem, calls),
     )
+
+
+def examining(runtime: Runtime, problem: Problem, calls: MeteredCalls) -> Examine:
+    """Return what finds evidence on an answer; the time it takes is not the episode's."""
+    examine = examiner(problem, runtime.graders.programs)
+
+    def aside(work: Item) -> Evidence | None:
+        with calls.aside():
+            return examine(work)
+
+    return aside
 
 
 def acting(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> tuple[Policy, ProtocolSpec]:

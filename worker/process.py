@@ -11,6 +11,7 @@ from functools import partial
 from services.config.settings import Settings
 from services.core.campaign import Campaign
 from services.core.protocol.ports import Encoders, ModelPool
+from services.core.scoring.scorer import Graders
 from services.queue.app import Celery
 from services.queue.serve import serve
 from services.storage import schema
@@ -39,6 +40,7 @@ def assemble(
     log: Log,
     encoders: Encoders,
     make_pool: Callable[[Campaign], ModelPool],
+    graders: Graders | None = None,
 ) -> Runtime:
     """Build what the episode threads share."""
     writing = Database(database_url, application_name="trinity worker writer", pool_size=1, ping=False)
@@ -51,6 +53,7 @@ def assemble(
         owner=f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}",
         lease_seconds=settings.lease_seconds,
         log=log,
+        graders=graders or Graders(),
     )
 
 

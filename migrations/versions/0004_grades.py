@@ -1,4 +1,4 @@
-"""Why a reward is what it is, problems with options and tests, and a hash of what a campaign was given.
+"""Why a reward is what it is, who gave a verdict, problems with options and tests, judges, a hash of all problems.
 
 Going back is refused while there are problems that the tables before this revision have no scorer for.
 """
@@ -14,6 +14,7 @@ depends_on = None
 
 OLD = "'exact', 'numeric', 'literal', 'recorded'"
 NEW = f"{OLD}, 'mathematics', 'choice', 'rules', 'program', 'judge'"
+CALLERS = "'worker', 'thinker', 'verifier'"
 
 
 def upgrade() -> None:
@@ -23,15 +24,21 @@ def upgrade() -> None:
         op.execute(f"alter table episode add column {column} text")
     check("episode", "outcome", "outcome is null or state = 'scored'")
     op.execute("alter table problem add column checks jsonb")
-    replace("scorer", f"scorer in ({NEW})")
-    replace("answer", "scorer = 'judge' or (answer is not null) = (scorer not in ('recorded', 'program'))")
+    replace("problem", "scorer", f"scorer in ({NEW})")
+    replace("problem", "answer", "scorer = 'judge' or (answer is not null) = (scorer not in ('recorded', 'program'))")
     check("problem", "checks", "(checks is not null) = (scorer in ('choice', 'program'))")
+    op.execute("alter table turn add column verdict_source text")
+    check("turn", "verdict_source", "verdict_source in ('model', 'machine', 'rule')")
+    replace("llm_call", "role", f"role in ({CALLERS}, 'judge')")
 
 
 def downgrade() -> None:
     lock()
-    replace("scorer", f"scorer in ({OLD})")
-    replace("answer", "(answer is not null) = (scorer <> 'recorded')")
+    replace("llm_call", "role", f"role in ({CALLERS})")
+    op.execute("alter table turn drop constraint ck_turn_verdict_source")
+    op.execute("alter table turn drop column verdict_source")
+    replace("problem", "scorer", f"scorer in ({OLD})")
+    replace("problem", "answer", "(answer is not null) = (scorer <> 'recorded')")
     op.execute("alter table problem drop constraint ck_problem_checks")
     op.execute("alter table problem drop column checks")
     op.execute("alter table episode drop constraint ck_episode_outcome")
@@ -40,9 +47,9 @@ def downgrade() -> None:
     op.execute("alter table campaign drop column problems_sha256")
 
 
-def replace(name: str, condition: str) -> None:
-    op.execute(f"alter table problem drop constraint ck_problem_{name}")
-    check("problem", name, condition)
+def replace(table: str, name: str, condition: str) -> None:
+    op.execute(f"alter table {table} drop constraint ck_{table}_{name}")
+    check(table, name, condition)
 
 
 def check(table: str, name: str, condition: str) -> None:
@@ -51,4 +58,4 @@ def check(table: str, name: str, condition: str) -> None:
 
 def lock() -> None:
     """Take all tables at once, in the order in which everybody takes their rows: work under way would deadlock else."""
-    op.execute("lock table campaign, problem, episode")
+    op.execute("lock table campaign, problem, episode, turn, llm_call")

@@ -1,4 +1,4 @@
-"""Problems from local JSONL files by field mapping."""
+"""Problems from local files (JSON lines, CSV, Parquet) by field mapping."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from services.benchmarks.jsonl import MISSING, Line, lookup, read, shown
+from services.benchmarks import fields, mapped
+from services.benchmarks.jsonl import MISSING, Line, lookup, shown
 from services.benchmarks.splits import by_field, by_seed
-from services.core.errors import SpecError, Unscorable
+from services.benchmarks.tables import rows
+from services.core.errors import SpecError
 from services.core.problem import Problem, ScorerKind, Split
 from services.core.problem_source import FieldSplit, JsonlProblems, JsonlSet
-from services.core.scoring.scorer import check_reference
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def load(source: JsonlProblems, models: Sequence[str]) -> dict[Split, list[Probl
 
 
 def _items(one: JsonlSet, models: tuple[str, ...]) -> list[Item]:
-    return [Item(line, _problem(one, line, models)) for path in one.files for line in read(path)]
+    return [Item(line, _problem(one, line, models)) for path in one.files for line in rows(path)]
 
 
 def _problem(one: JsonlSet, line: Line, models: tuple[str, ...]) -> Problem:
@@ -51,14 +52,19 @@ def _problem(one: JsonlSet, line: Line, models: tuple[str, ...]) -> Problem:
     question = _text(line, one.question)
     if one.scores is not None:
         return Problem(key, family, question, one.scorer, scores=_scores(line, one.scores, models))
-    problem = Problem(key, family, question, one.scorer, answer=_answer(one, line))
-    try:
-        check_reference(problem)
-    except Unscorable as error:
-        raise SpecError(
-            line.place, shown(problem.answer), f"an answer for the scorer {one.scorer}: {error.reason}"
-        ) from error
-    return problem
+    choices = mapped.options(one, line) if one.choices is not None else ()
+    tests = mapped.tests(one.tests, line) if one.tests is not None else None
+    whole = mapped.question(one, question, choices, tests)
+    problem = Problem(key, family, whole, one.scorer, _reference(one, line, choices), choices=choices, program=tests)
+    return fields.checked(line, problem)
+
+
+def _reference(one: JsonlSet, line: Line, choices: Sequence[str]) -> str | None:
+    if choices:
+        return mapped.letter(one, line, choices)
+    if one.answer is None or (one.scorer is ScorerKind.JUDGE and line.field(one.answer) is None):
+        return None
+    return _answer(one, line)
 
 
 def _text(line: Line, field: str) -> str:

@@ -55,8 +55,12 @@ def lookup(value: Any, dotted: str) -> Any:
     return MISSING
 
 
-def read(path: Path) -> Iterator[Line]:
+def read(path: Path, longest: int = LONGEST_LINE) -> Iterator[Line]:
     """Yield the objects of a file; blank lines are skipped.
+
+    Args:
+        path: the file.
+        longest: most bytes of one line.
 
     Raises:
         SpecError: the file cannot be read, or a line is not a JSON object in UTF-8.
@@ -65,14 +69,14 @@ def read(path: Path) -> Iterator[Line]:
         with path.open("rb") as stream:
             for number, raw in enumerate(stream, start=1):
                 if raw.strip():
-                    yield Line(path, number, _object(raw, f"{path}:{number}"))
+                    yield Line(path, number, _object(raw, f"{path}:{number}", longest))
     except OSError as error:
         raise SpecError(str(path), error.strerror or str(error), "a readable JSONL file") from error
 
 
-def _object(raw: bytes, place: str) -> Mapping[str, Any]:
-    if len(raw) > LONGEST_LINE:
-        raise SpecError(place, f"{len(raw)} bytes", f"a line of at most {LONGEST_LINE} bytes")
+def _object(raw: bytes, place: str, longest: int) -> Mapping[str, Any]:
+    if len(raw) > longest:
+        raise SpecError(place, f"{len(raw)} bytes", f"a line of at most {longest} bytes")
     try:
         value = json.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:

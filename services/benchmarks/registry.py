@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from services.benchmarks import files, generated
+from services.benchmarks import files, generated, loading
 from services.core.campaign import Campaign
 from services.core.errors import SpecError
 from services.core.problem import Problem, Split
-from services.core.problem_source import GeneratedProblems, ProblemSource
+from services.core.problem_source import BenchmarkProblems, GeneratedProblems, ProblemSource
 
 
 def load(source: ProblemSource, models: Sequence[str]) -> dict[Split, list[Problem]]:
@@ -20,10 +20,18 @@ def load(source: ProblemSource, models: Sequence[str]) -> dict[Split, list[Probl
 
     Raises:
         SpecError: names the field of the campaign file, or file and line of the problem file.
+        PrerequisiteMissing: files or packages are not here; says how to get them.
     """
+    if isinstance(source, BenchmarkProblems):
+        return loading.load(source)
     if isinstance(source, GeneratedProblems):
         return generated.load(source)
     return files.load(source, models)
+
+
+def resolved(source: ProblemSource) -> ProblemSource:
+    """Return the source with what is known of its files at this moment, for the campaign's record."""
+    return loading.resolved(source) if isinstance(source, BenchmarkProblems) else source
 
 
 def require_sizes(campaign: Campaign, problems: Mapping[Split, Sequence[Problem]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.checkpoint.description import Description, Score
-from services.core.campaign import Output
+from services.core.campaign import Notes, Output
 
 LIMITS = """\
 * It works only with the encoder named above, read in the same way, and with these models in this order: what it reads
@@ -42,13 +42,15 @@ def card(description: Description) -> str:
 def _what(description: Description) -> str:
     layout = description.layout
     draws = "draws them from two softmaxes" if layout.spec.output is Output.SOFTMAX else "takes the largest logits"
+    notes = "the notes of Workers alone" if description.protocol.notes is Notes.WORKER else "the notes of all roles"
+    rank = "" if layout.spec.rank is None else f" of rank {layout.spec.rank}"
     matrices = ", ".join(_safe(matrix.name) for matrix in layout.matrices) or "none is changed"
     return (
         f"A TRINITY coordinator (arXiv:2512.04695): {layout.size:,} trained numbers on top of a small language model.\n"
         f"It reads a conversation, picks which of {len(layout.agents)} models acts next and in which role\n"
         f"({', '.join(layout.allowed)}), and {draws}.\n"
-        f"An episode has at most {description.protocol.max_turns} turns.\n\n"
-        f"Head: {layout.spec.kind}, {layout.spec.output}. Matrices of the encoder that it changes: {matrices}.\n"
+        f"An episode has at most {description.protocol.max_turns} turns; later ones read {notes}.\n\n"
+        f"Head: {layout.spec.kind}{rank}, {layout.spec.output}. Matrices of the encoder that it changes: {matrices}.\n"
     )
 
 
@@ -95,7 +97,8 @@ def _training(description: Description) -> str:
     return (
         f"Campaign {_safe(origin.name)}, seed {origin.seed}, specification {_safe(origin.spec_sha256)}:\n"
         f"the mean of generation {origin.generation}, after {training.generations} generations of "
-        f"{training.population} candidates x {training.replicates} episodes.\n\n"
+        f"{training.population} candidates x {training.replicates} episodes.\n"
+        f"Settings: {_safe(training.preset) if training.preset else 'not recorded'} (presets of this product).\n\n"
         f"The whole campaign took {training.episodes:,} episodes, {training.calls:,} model calls, {training.tokens:,} "
         f"tokens and {training.usd:f} USD.\n"
     )

@@ -18,6 +18,13 @@ from services.core.protocol.roles import ROLE_ORDER, Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
 from services.core.protocol.verdict import Verdict
 
+# Fields that folders did not always have, and what they are where a folder lacks them.
+ADDED: Mapping[str, Mapping[str, Any]] = {
+    "reading": {"cutting_rule": 1},
+    "training": {"preset": ""},
+    "protocol": {"evidence": "none"},
+}
+
 
 @dataclass(frozen=True)
 class PoolModel:
@@ -50,7 +57,8 @@ class Origin:
 class Training:
     """What the campaign used when this was written, searching, validating and comparing together.
 
-    ``generations`` counts the training ones before this mean.
+    ``generations`` counts the training ones before this mean. ``preset`` says which preset the campaign's settings are
+    nearest to and what differs; folders older than this field have it empty.
     """
 
     generations: int
@@ -60,6 +68,7 @@ class Training:
     calls: int
     tokens: int
     usd: Decimal
+    preset: str = ""
 
 
 @dataclass(frozen=True)
@@ -124,6 +133,7 @@ class Description:
             SpecError: a missing, unknown or wrong field; names it.
         """
         require_keys(data, set(cls.__dataclass_fields__), "")
+        data = {name: _completed(name, value) for name, value in data.items()}
         layout = _layout(data["layout"])
         parts = {
             "encoder": EncoderSpec,
@@ -138,6 +148,10 @@ class Description:
         description = cls(layout=layout, **found)
         _require_one_story(description)
         return description
+
+
+def _completed(name: str, value: Any) -> Any:
+    return {**ADDED[name], **value} if name in ADDED and isinstance(value, Mapping) else value
 
 
 def prompts_digest() -> str:

@@ -36,8 +36,12 @@ def plan(
         typer.Option(min=0.0, help="Assumed duration of a call; default that of local pools, else 5."),
     ] = None,
     decision_seconds: Annotated[
-        float, typer.Option(min=0.0, help="Assumed time of a decision that no cache answers, on one core.")
-    ] = 0.1,
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Assumed time of a decision that no cache answers, on one core; default by the encoder's size.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Tell what a campaign would take. Sizes, calls, tokens, USD and time, before anything is spent."""
@@ -46,17 +50,27 @@ def plan(
     settings = connections.load_settings()
     prepared = submission.prepare(file, settings)
     call = planning.usual_call_seconds(prepared) if call_seconds is None else call_seconds
-    pace = planning.Pace(call, decision_seconds, settings.workers, settings.worker_slots, settings.encoder_parallel)
+    decision = planning.usual_decision_seconds(prepared) if decision_seconds is None else decision_seconds
+    pace = planning.Pace(call, decision, settings.workers, settings.worker_slots, settings.encoder_parallel)
     planning.show(prepared, pace, as_json=as_json)
 
 
 @app.command()
-def submit(file: CampaignPath, name: NewName = None, as_json: AsJson = False) -> None:
+def submit(
+    file: CampaignPath,
+    name: NewName = None,
+    sandbox_elsewhere: Annotated[
+        bool, typer.Option("--sandbox-elsewhere", help="Ask for no sandbox here: workers on other machines have one.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Check a campaign file and submit it. The scheduler finds it in the database."""
     from services.cli import connections, render, submission
 
     settings = connections.load_settings()
     prepared = submission.prepare(file, settings, name)
+    if not sandbox_elsewhere:
+        submission.require_sandbox(prepared.problems, settings)
     campaign_id = submission.submit(prepared, settings)
     if as_json:
         render.show_json({"id": campaign_id, "name": prepared.campaign.name, "sha256": prepared.sha256})

@@ -5,21 +5,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from services.core.campaign import Campaign, Matrix, Norm, Notes, SearchSpec
+from services.config import presets
+from services.core.architecture import choice_of
+from services.core.campaign import Campaign, EvidenceUse, HeadSpec, Matrix, Norm, Notes, SearchSpec
 from services.core.policy.layout import Layout
+from services.encoder.catalogue import KNOWN
 
 
 def lines(campaign: Campaign) -> list[tuple[str, str]]:
-    """Return a heading and a text for encoder, matrices, head, theta, protocol and search."""
+    """Return a heading and a text for preset, encoder, matrices, head, theta, protocol and search."""
     layout = Layout.of_campaign(campaign)
     return [
+        ("preset", preset_text(campaign)),
         ("encoder", encoder_text(campaign)),
         ("matrices", matrices_text(layout.matrices)),
-        ("head", head_text(campaign)),
+        ("head", head_text(campaign.head)),
         ("theta", theta_text(layout)),
         ("protocol", protocol_text(campaign, layout)),
         ("search", search_text(campaign.search)),
     ]
+
+
+def preset_text(campaign: Campaign) -> str:
+    """Return the preset that the resolved values are nearest to, and what differs; the database keeps values alone."""
+    known = KNOWN.get(campaign.encoder.model)
+    layers = known.decoder.layers if known is not None and known.decoder is not None else None
+    name, changed = presets.nearest(campaign, choice_of(campaign.encoder.singular_values, layers))
+    if not changed:
+        return name
+    return f"nearest to {name}, but {', '.join(f'{path} {_shown(value)}' for path, value in changed.items())}"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "of its own"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def encoder_text(campaign: Campaign) -> str:
@@ -47,8 +69,7 @@ def _group(layer: str, names: Sequence[str]) -> str:
     return f"{layer} ({', '.join(short)})" if layer else ", ".join(names)
 
 
-def head_text(campaign: Campaign) -> str:
-    head = campaign.head
+def head_text(head: HeadSpec) -> str:
     rank = "" if head.rank is None else f" of rank {head.rank}"
     return f"{head.kind}{rank}, {head.output} output"
 
@@ -65,8 +86,20 @@ def protocol_text(campaign: Campaign, layout: Layout) -> str:
     protocol = campaign.protocol
     agents = ", ".join(campaign.pool[agent].name for agent in layout.agents)
     masked = f"; only {agents}" if protocol.agents else ""
-    notes = "; notes of Workers alone" if protocol.notes is Notes.WORKER else ""
-    return f"{', '.join(protocol.roles)}; at most {protocol.max_turns} turns{masked}{notes}"
+    notes, checks = notes_text(protocol.notes), checks_text(campaign)
+    return f"{', '.join(protocol.roles)}; at most {protocol.max_turns} turns{masked}; {notes}{checks}"
+
+
+def notes_text(notes: Notes) -> str:
+    """Return whose turns later turns read about."""
+    return "notes of Workers alone" if notes is Notes.WORKER else "notes of all roles"
+
+
+def checks_text(campaign: Campaign) -> str:
+    """Return what checks answers beside the Verifier and the references; nothing in most campaigns."""
+    protocol = campaign.protocol
+    evidence = "" if protocol.evidence is EvidenceUse.NONE else f"; evidence: {protocol.evidence}"
+    return evidence + ("" if campaign.scoring.judge is None else f"; judge: {campaign.scoring.judge}")
 
 
 def search_text(search: SearchSpec) -> str:

@@ -48,6 +48,7 @@ def run_all(settings: Settings) -> list[Check]:
         attempt("database", lambda: database(settings), needed=True),
         attempt("broker", lambda: broker(settings), needed=True),
         *broker_advice(settings),
+        attempt("sandbox", sandbox, needed=False),
         encoder(settings),
         pool_files(settings),
         address(
@@ -142,6 +143,13 @@ def broker_advice(settings: Settings) -> list[Check]:
     if not found:
         return [Check("broker settings", State.OK, "keep every message")]
     return [Check("broker settings", State.ABSENT, each.what, each.cure) for each in found]
+
+
+def sandbox() -> str:
+    """Return what confines programs written by models here; raises PrerequisiteMissing when nothing holds."""
+    from services.sandbox.opening import available
+
+    return available()
 
 
 def encoder(settings: Settings) -> Check:

@@ -10,7 +10,7 @@ from typing import Any
 from services.checkpoint import folder as checkpoints
 from services.checkpoint.description import Description, Score
 from services.checkpoint.folder import Checkpoint
-from services.cli import render
+from services.cli import candidates, render
 from services.cli.describing import describe
 from services.cli.submission import campaign_name
 from services.storage import coordinators
@@ -113,12 +113,15 @@ def facts(description: Description) -> dict[str, str]:
         + (", centred" if encoder.center else ""),
         "reading": UNKNOWN if reading is None else f"weights {reading.weights[:12]}, digest {reading.digest()[:12]}",
         "theta": f"{layout.size:,} numbers: {blocks}",
-        "head": f"{layout.spec.kind}, {layout.spec.output}",
-        "roles": f"{', '.join(layout.allowed)}; at most {description.protocol.max_turns} turns",
+        "matrices": candidates.matrices_text(layout.matrices),
+        "head": candidates.head_text(layout.spec),
+        "roles": f"{', '.join(layout.allowed)}; at most {description.protocol.max_turns} turns; "
+        f"{candidates.notes_text(description.protocol.notes)}",
         "origin": f"campaign {origin.name}, generation {origin.generation}, seed {origin.seed}, "
         f"specification {origin.spec_sha256[:12]}",
         "training": f"{training.generations} generations of {training.population} x {training.replicates}; "
         f"the campaign took {training.episodes:,} episodes, {render.usd(training.usd)}",
+        "preset": training.preset or "unknown: written before it was kept",
         "product": description.product,
     }
 

@@ -7,6 +7,7 @@ from importlib import metadata
 import numpy as np
 
 from services.checkpoint.description import Description, Origin, PoolModel, Score, Scores, Training, prompts_digest
+from services.cli.candidates import preset_text
 from services.cli.releasing import trained_generations
 from services.cli.reporting import score_of
 from services.config import document
@@ -55,6 +56,7 @@ def training_of(conn: Connection, record: CampaignRecord, campaign: Campaign, ge
         calls=spend.calls_started,
         tokens=spend.tokens_charged,
         usd=spend.usd_charged,
+        preset=preset_text(campaign),
     )
 
 

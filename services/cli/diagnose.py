@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,13 +17,21 @@ NEEDED = ("torch", "sklearn", "matplotlib")  # of the extras that a diagnosis ta
 
 
 def diagnose(
-    campaign: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Name of a submitted campaign.")],
+    subject: Annotated[
+        str, typer.Argument(metavar="CAMPAIGN|FOLDER", help="Name of a submitted campaign, or a checkpoint folder.")
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", file_okay=False, help="Folder for the page, its plots and the figures.")
     ] = None,
     problems: Annotated[
         int, typer.Option("--problems", min=2, help="Questions to read at most, and of each split of an answer table.")
     ] = 300,
+    problems_from: Annotated[
+        Path | None, typer.Option("--problems-from", dir_okay=False, help="For a folder: campaign file with problems.")
+    ] = None,
+    campaign: Annotated[
+        str | None, typer.Option("--campaign", help="For a folder: submitted campaign with problems.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Look into a trained coordinator. States, choices, noise, steps, curvature; no model is called.
@@ -34,15 +43,16 @@ def diagnose(
     from services.cli import render
     from services.reports.diagnosis import Diagnosis
 
-    document = json.loads(figures(campaign, output, problems))
+    given = {"--output": output, "--problems": problems, "--problems-from": problems_from, "--campaign": campaign}
+    document = json.loads(figures(subject, given))
     if as_json:
         render.show_json(document)
     else:
         show(Diagnosis.from_json(document))
 
 
-def figures(campaign: str, output: Path | None, problems: int) -> bytes:
-    """Return the JSON of the diagnosing process.
+def figures(subject: str, options: Mapping[str, Path | str | int | None]) -> bytes:
+    """Return the JSON of the diagnosing process; an option of None is not given.
 
     Raises:
         ModuleNotFoundError: an extra that it needs is not installed.
@@ -55,10 +65,9 @@ def figures(campaign: str, output: Path | None, problems: int) -> bytes:
     for module in NEEDED:
         if find_spec(module) is None:
             raise ModuleNotFoundError(name=module)
-    argv = [sys.executable, "-m", "services.diagnosis", "--problems", str(problems)]
-    if output is not None:
-        argv += ["--output", str(output)]
-    done = subprocess.run([*argv, "--", campaign], stdout=subprocess.PIPE, check=False)
+    given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    argv = [sys.executable, "-m", "services.diagnosis", *given, "--", subject]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
     if done.returncode != 0:
         raise typer.Exit(1)
     return done.stdout

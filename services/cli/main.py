@@ -11,7 +11,19 @@ from collections.abc import Sequence
 
 import typer
 
-from services.cli import campaign, coordinator, database, diagnose, doctor, pool, process, quickstart
+from services.cli import (
+    benchmark,
+    campaign,
+    coordinator,
+    database,
+    diagnose,
+    doctor,
+    pool,
+    process,
+    quickstart,
+    sandbox,
+    verifying,
+)
 from services.cli.extras import EXTRAS
 from services.core.errors import TrinityError
 
@@ -35,8 +47,11 @@ def make_app() -> typer.Typer:
     app.add_typer(campaign.app, name="campaign")
     app.add_typer(coordinator.app, name="coordinator")
     app.command("diagnose")(diagnose.diagnose)
+    app.add_typer(verifying.app, name="audit")
     process.register(app)
+    app.add_typer(benchmark.app, name="benchmark")
     app.add_typer(pool.app, name="pool")
+    app.add_typer(sandbox.app, name="sandbox")
     app.add_typer(database.app, name="db")
     return app
 

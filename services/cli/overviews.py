@@ -17,7 +17,9 @@ from services.storage.records import (
     CurvePoint,
     EvaluationRow,
     EventRecord,
+    OutcomeCount,
     Progress,
+    VerdictCount,
 )
 
 LOOK_BACK_EVENTS = 5000
@@ -33,6 +35,8 @@ class Overview:
     curve: list[CurvePoint]
     last_validation: float | None
     totals: list[CallTotals]
+    outcomes: list[OutcomeCount]
+    verdicts: list[VerdictCount]
     evaluation: list[EvaluationRow]
     coordinator: CoordinatorRecord | None
     events: list[EventRecord]
@@ -53,6 +57,8 @@ def read(database: Database, name: str, events_limit: int = 0) -> Overview:
             curve=overview.learning_curve(conn, record.id),
             last_validation=last_validation(conn, record),
             totals=ledger.totals(conn, record.id),
+            outcomes=overview.outcomes(conn, record.id),
+            verdicts=overview.verdicts(conn, record.id),
             evaluation=overview.evaluation(conn, record.id),
             coordinator=coordinators.of_campaign(conn, record.id),
             events=telling_events(conn, record, events_limit) if events_limit else [],

@@ -12,6 +12,7 @@ from services.cli import candidates, render
 from services.cli.submission import Prepared
 from services.config.settings import LOCAL_PREFIX
 from services.core.ledger.plan import Plan
+from services.encoder.catalogue import architecture
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class Pace:
 
 
 REMOTE_CALL_SECONDS = 5.0
+NEW_TOKENS = 200  # of a turn, read once per decision
+CORE_OPERATIONS = 1e11  # a second, of one core with AVX-512 in float32
+UNKNOWN_DECISION_SECONDS = 0.5  # of an encoder whose shapes are not known
 
 
 def usual_call_seconds(prepared: Prepared) -> float:
@@ -41,6 +45,17 @@ def usual_call_seconds(prepared: Prepared) -> float:
     if not all(name in prepared.pools for name in names):
         return REMOTE_CALL_SECONDS
     return sum(prepared.pools[name].latency.mean_ms for name in names) / len(names) / 1000
+
+
+def usual_decision_seconds(prepared: Prepared) -> float:
+    """Return an estimate for a decision that no cache answers: a turn's new tokens through all layers, on one core."""
+    encoder = prepared.campaign.encoder
+    decoder = architecture(encoder.model, encoder.revision).decoder
+    if decoder is None:
+        return UNKNOWN_DECISION_SECONDS
+    attention = 2 * decoder.head_dim * (decoder.heads + decoder.kv_heads)
+    weights = decoder.layers * prepared.campaign.hidden_size * (attention + 3 * decoder.intermediate)
+    return 2 * NEW_TOKENS * weights / CORE_OPERATIONS
 
 
 class Fit(StrEnum):
@@ -83,6 +98,7 @@ def show(prepared: Prepared, pace: Pace, *, as_json: bool) -> None:
         render.show_json(
             {"name": prepared.campaign.name, "plan": render.plain(plan) | {"episodes": plan.episodes}}
             | {"problems": problems, "budget": budget, "fit": {row.name: row.fit for row in held}}
+            | {"preset": candidates.preset_text(prepared.campaign)}
             | {"encoder": prepared.campaign.encoder, "head": prepared.campaign.head}
             | {"weight": prepared.campaign.weight, "max_failure_share": prepared.campaign.max_failure_share}
             | {"expected_seconds": pace.seconds(plan), "assumptions": pace}
@@ -94,7 +110,8 @@ def show(prepared: Prepared, pace: Pace, *, as_json: bool) -> None:
     rows = [row.cells() for row in (*parts(plan), *held)]
     render.show_table(("", "expected", "largest", "limit"), rows, indent=2)
     render.show(
-        f"  time assumes {pace.call_seconds:g} s a call, {pace.decision_seconds:g} s a decision on one core, "
+        f"  time assumes {pace.call_seconds:g} s a call, {pace.decision_seconds:.3g} s a decision on one core "
+        f"({NEW_TOKENS} new tokens), "
         f"{pace.workers} workers x {pace.slots} slots; repeated attempts come on top"
     )
     for row in held:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from services.cli import overviews, render, steering
+from services.cli import candidates, overviews, render, steering
 from services.cli.overviews import Overview
 from services.core.campaign import Campaign
 from services.core.fitness import is_shaped
 from services.core.states import AttemptOutcome, CandidateKind
 from services.reports import comparison as compared
-from services.reports.records import CallFigure, CampaignFacts, CurveFigure, PolicyKind, Score
+from services.reports.records import CallFigure, CampaignFacts, CurveFigure, OutcomeFigure, PolicyKind, Score
 from services.storage.engine import Database
 from services.storage.records import CallTotals, CampaignRecord, CoordinatorRecord, CurvePoint, EvaluationRow
 
@@ -45,20 +45,18 @@ def facts_from(found: Overview) -> CampaignFacts:
         ),
         specification=dict(record.spec),
         shaped=is_shaped(campaign),
+        outcomes=tuple(
+            OutcomeFigure(each.purpose.value, each.outcome, not each.failed, each.episodes) for each in found.outcomes
+        ),
     )
 
 
 def settings_of(campaign: Campaign, record: CampaignRecord) -> dict[str, str]:
-    search = campaign.search
     return {
         "seed": str(record.seed),
         "specification": f"sha256 {record.spec_sha256}",
-        "encoder": f"{campaign.encoder.model}, {campaign.encoder.position} position of {campaign.hidden_size} numbers",
-        "theta": f"{record.dimension:,} numbers",
-        "search": f"population {search.population}, {search.replicates} episodes each ({search.minibatch} minibatch), "
-                  f"{search.generations} generations, sigma {search.sigma0:g}",
+        **dict(candidates.lines(campaign)),
         "fitness": fitness_text(campaign),
-        "protocol": f"{', '.join(campaign.protocol.roles)}; at most {campaign.protocol.max_turns} turns",
         "held-out problems": str(campaign.evaluation.problems),
         "running time": render.duration(record.running_seconds),
         "limits": steering.limits(record.budget),
@@ -67,7 +65,7 @@ def settings_of(campaign: Campaign, record: CampaignRecord) -> dict[str, str]:
         "model calls": f"{record.spend.calls_started:,}",
         "spent": f"{render.count(record.spend.tokens_charged)} tokens, {render.usd(record.spend.usd_charged)}",
         **{f"version: {name}": version for name, version in sorted(record.versions.items())},
-    }  # fmt: skip
+    }
 
 
 def fitness_text(campaign: Campaign) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from services.benchmarks.registry import load as load_problems
-from services.benchmarks.registry import require_sizes
+from services.benchmarks.registry import require_sizes, resolved
 from services.cli import connections
 from services.cli.state_norms import median_state_norm
 from services.config import campaign as campaign_file
@@ -21,12 +21,12 @@ from services.config.pool_file import load as load_pool
 from services.config.pool_file import require_local_models
 from services.config.settings import LOCAL_PREFIX, Settings
 from services.core.campaign import Campaign
-from services.core.errors import SpecError
+from services.core.errors import PrerequisiteMissing, SpecError
 from services.core.ids import CampaignId
 from services.core.ledger.plan import Plan, plan_of
 from services.core.local_pool import LocalPool
 from services.core.optimiser.sep_cma_es import library_version
-from services.core.problem import Problem, Split
+from services.core.problem import Problem, ScorerKind, Split
 from services.core.scoring.scorer import check_reference
 from services.encoder import catalogue
 from services.storage import campaigns
@@ -73,9 +73,10 @@ def prepare(path: Path, settings: Settings, name: str | None = None) -> Prepared
     if name is not None:
         campaign = replace(campaign, name=campaign_name(name))
     pools = local_pools(campaign, settings)
-    source = campaign_file.problem_source(file)
+    source = resolved(campaign_file.problem_source(file))
     problems = load_problems(source, [model.name for model in campaign.pool])
     require_sizes(campaign, problems)
+    require_judge(campaign, problems)
     for problem in (problem for split in problems.values() for problem in split):
         check_reference(problem)
     spec = document.to_json(campaign, source)
@@ -92,8 +93,38 @@ def campaign_name(name: str) -> str:
     return name
 
 
+def require_judge(campaign: Campaign, problems: Mapping[Split, list[Problem]]) -> None:
+    """Raise SpecError when answers have to be rated and no model is named for it."""
+    if campaign.scoring.judge is None:
+        for problem in (problem for split in problems.values() for problem in split):
+            if problem.scorer is ScorerKind.JUDGE:
+                names = ", ".join(model.name for model in campaign.pool)
+                wanted = f"a model of the pool that rates answers, as problem {problem.key} needs one: {names}"
+                raise SpecError("scoring.judge", None, wanted)
+
+
+def require_sandbox(problems: Mapping[Split, list[Problem]], settings: Settings) -> None:
+    """Raise PrerequisiteMissing when programs have to be run and nothing confines them on this machine."""
+    if not any(problem.scorer is ScorerKind.PROGRAM for split in problems.values() for problem in split):
+        return
+    from services.sandbox.opening import available
+
+    try:
+        available(python=settings.sandbox_python)
+    except PrerequisiteMissing as error:
+        elsewhere = "or `--sandbox-elsewhere`, if all workers run on machines that have one"
+        raise PrerequisiteMissing(f"the answers are programs: {error.what}", f"{error.cure}; {elsewhere}") from error
+
+
 def question_bytes(problems: Mapping[Split, list[Problem]]) -> list[int]:
-    return [len(problem.question.encode("utf-8", "surrogatepass")) for split in problems.values() for problem in split]
+    """Return the lengths of the questions in bytes; a judge reads the reference as well."""
+    judged = ScorerKind.JUDGE
+    texts = (
+        problem.question + (problem.answer or "" if problem.scorer is judged else "")
+        for split in problems.values()
+        for problem in split
+    )
+    return [len(text.encode("utf-8", "surrogatepass")) for text in texts]
 
 
 def local_pools(campaign: Campaign, settings: Settings) -> dict[str, LocalPool]:

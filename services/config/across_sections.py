@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from services.config.problems_section import GeneratedSection, JsonlSection, SeededSplitSection
+from services.config.problems_section import BenchmarksSection, GeneratedSection, JsonlSection, SeededSplitSection
 from services.config.sections import CampaignFile
 from services.config.yaml_reader import Key
 from services.core.campaign import HeadKind
@@ -50,6 +50,8 @@ def _narrow_windows(file: CampaignFile) -> Iterator[Fault]:
 
 def _too_few_problems(file: CampaignFile) -> Iterator[Fault]:
     problems = file.problems
+    if isinstance(problems, BenchmarksSection):  # known once their files are read
+        return
     sizes = problems if isinstance(problems, GeneratedSection) else problems.split
     if not isinstance(sizes, GeneratedSection | SeededSplitSection):
         return
@@ -80,8 +82,11 @@ def _recorded_scores(file: CampaignFile) -> Iterator[Fault]:
 
 
 def _agents_and_step_size(file: CampaignFile) -> Iterator[Fault]:
-    for index, got, wanted in unknown_agents(file.protocol.agents, [model.name for model in file.pool]):
+    names = [model.name for model in file.pool]
+    for index, got, wanted in unknown_agents(file.protocol.agents, names):
         yield ("protocol", "agents", index), got, wanted
+    for got, wanted in unknown_judge(file.scoring.judge, names):
+        yield ("scoring", "judge"), got, wanted
     if file.search.logit_sigma0 is not None and file.head.kind is not HeadKind.LINEAR:
         wanted = f"sigma0 beside head.kind {file.head.kind}: its logits are no plain products of weights and state"
         yield ("search", "logit_sigma0"), file.search.logit_sigma0, wanted
@@ -92,3 +97,9 @@ def unknown_agents(agents: Sequence[str], names: Sequence[str]) -> Iterator[tupl
     for index, agent in enumerate(agents):
         if agent not in names:
             yield index, agent, f"a name of the pool: {', '.join(names)}"
+
+
+def unknown_judge(judge: str | None, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the judge's name and what is wanted if the pool has no such model."""
+    if judge is not None and judge not in names:
+        yield judge, f"a name of the pool: {', '.join(names)}"

@@ -30,6 +30,7 @@ from services.core.campaign import (
     ModelLimits,
     ModelSpec,
     ProtocolSpec,
+    ScoringSpec,
     SearchSpec,
     ValidationSpec,
 )
@@ -117,6 +118,7 @@ def resolve(file: CampaignFile, architecture: Architecture, state_norm: StateNor
         max_failure_share=file.max_failure_share,
         weight=file.weight,
         head=HeadSpec(**_fields(file.head)),
+        scoring=ScoringSpec(**_fields(file.scoring)),
     )
     return _with_episodes(_with_population(_with_rank(campaign)))
 

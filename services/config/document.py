@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from services.config.across_sections import unknown_agents
+from services.config.across_sections import unknown_agents, unknown_judge
 from services.config.encoder_section import RecordedEncoder, RecordedHead
 from services.config.fields import Positive, Section, Surroundings
 from services.config.messages import masked, shown, wanted_of
@@ -21,6 +21,7 @@ from services.config.sections import (
     EvaluationSection,
     ProtocolSection,
     RecordedSearch,
+    ScoringSection,
     SpendSection,
     TopSection,
     ValidationSection,
@@ -35,11 +36,13 @@ VERSION = 1
 # Fields that documents of version 1 did not always have, without places in lists; a document without them has the
 # defaults.
 ADDED: frozenset[tuple[Key, ...]] = frozenset(
-    {("weight",), ("max_failure_share",), ("head",), ("budget", "calls")}
+    {("weight",), ("max_failure_share",), ("head",), ("scoring",), ("budget", "calls")}
     | {("encoder", "norm"), ("encoder", "singular_values"), ("protocol", "agents"), ("protocol", "notes")}
+    | {("protocol", "evidence")}
     | {("search", "step_size"), ("search", "entropy_bonus"), ("search", "turn_bonus")}
     | {("pool", "context_window"), ("pool", "limits")}
     | {("pool", "price", "cached_input_per_million"), ("pool", "price", "reasoning_per_million")}
+    | {("sets", name) for name in ("choices", "answer_form", "tests", "ask")}
 )
 
 
@@ -58,6 +61,7 @@ LIMITED_SECTIONS: Mapping[str, type[Section]] = {
     "search": RecordedSearch,
     "validation": ValidationSection,
     "evaluation": EvaluationSection,
+    "scoring": ScoringSection,
     "budget": RecordedBudget,
 }
 
@@ -139,8 +143,11 @@ def _require_limits(campaign: Campaign) -> None:
             first = error.errors(include_url=False)[0]
             where = (*path, *(RECORD_NAMES.get(str(part), part) for part in first["loc"]))
             raise SpecError(_dotted(where), shown(masked(where, first["input"])), wanted_of(first)) from None
-    for index, got, wanted in unknown_agents(campaign.protocol.agents, [model.name for model in campaign.pool]):
+    names = [model.name for model in campaign.pool]
+    for index, got, wanted in unknown_agents(campaign.protocol.agents, names):
         raise SpecError(f"protocol.agents.{index}", got, wanted)
+    for got, wanted in unknown_judge(campaign.scoring.judge, names):
+        raise SpecError("scoring.judge", got, wanted)
 
 
 def _limited(campaign: Campaign) -> Iterator[tuple[tuple[Key, ...], type[Section], Mapping[str, Any]]]:
@@ -166,7 +173,7 @@ def _difference(given: Any, written: Any, path: tuple[Key, ...]) -> tuple[tuple[
         for key in [*given, *written]:
             if key not in written:
                 return path, key, f"one of the keys {', '.join(sorted(written))}"
-            if key not in given and (*(part for part in path if isinstance(part, str)), key) in ADDED:
+            if key not in given and tuple(part for part in (*path, key) if not isinstance(part, int)) in ADDED:
                 continue
             found = _difference(given.get(key, ABSENT), written[key], (*path, key))
             if found is not None:

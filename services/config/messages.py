@@ -43,12 +43,13 @@ _WANTED_WITH: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "less_than_equal": lambda limit: f"a number of at most {limit['le']}",
     "literal_error": lambda limit: str(limit["expected"]),
     "enum": lambda limit: str(limit["expected"]),
+    "string_pattern_mismatch": lambda limit: f"text that matches {limit['pattern']}",
     "too_short": lambda limit: f"at least {limit['min_length']} entry",
     "too_long": lambda limit: f"at most {limit['max_length']} entries",
     "string_too_long": lambda limit: f"at most {limit['max_length']} characters",
     "value_error": lambda limit: str(limit["error"]),
     "union_tag_invalid": lambda limit: f"one of {limit['expected_tags']}",
-    "union_tag_not_found": lambda limit: "generated or jsonl",
+    "union_tag_not_found": lambda limit: "generated, jsonl or benchmarks",
 }
 
 

@@ -8,6 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from services.core.campaign import Campaign
+from services.core.optimiser.ports import population_size
+from services.core.policy.layout import Layout
+
 Values = Mapping[str, Mapping[str, Any]]
 
 DEFAULT_ENCODER = "smollm2-135m-instruct"
@@ -112,6 +116,36 @@ def filled(written: Mapping[str, Any]) -> dict[str, Any]:
     name = written.get("preset", RECOMMENDED_NAME)
     preset = PRESETS.get(name, RECOMMENDED) if isinstance(name, str) else RECOMMENDED
     return {**written, **{section: _section(values, written.get(section, {})) for section, values in preset.items()}}
+
+
+def nearest(campaign: Campaign, singular_values: str | None) -> tuple[str, dict[str, object]]:
+    """Return the preset from which a resolved campaign differs least, and the fields that differ with their values.
+
+    Args:
+        campaign: of which only the values are known, not the preset that filled them in.
+        singular_values: which choice its matrices are; None for others.
+    """
+    found = {name: _differences(campaign, preset, singular_values) for name, preset in PRESETS.items()}
+    name = min((RECOMMENDED_NAME, *PRESETS), key=lambda each: len(found[each]))
+    return name, found[name]
+
+
+def _differences(campaign: Campaign, preset: Values, singular_values: str | None) -> dict[str, object]:
+    own = {
+        ("encoder", "singular_values"): singular_values,
+        ("search", "population"): _population(campaign, preset["search"]["population"]),
+    }
+    pairs = [(section, field, value) for section, values in preset.items() for field, value in values.items()]
+    found = {
+        f"{section}.{field}": (own.get((section, field), getattr(getattr(campaign, section), field)), value)
+        for section, field, value in pairs
+    }
+    return {path: value for path, (value, usual) in found.items() if value != usual}
+
+
+def _population(campaign: Campaign, usual: object) -> object:
+    size = campaign.search.population
+    return usual if usual == "auto" and size == population_size(Layout.of_campaign(campaign).size) else size
 
 
 def _section(values: Mapping[str, Any], written: Any) -> Any:

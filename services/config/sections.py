@@ -15,7 +15,7 @@ from services.config.fields import AutoOrPositive, Count, Money, Positive, Secon
 from services.config.model_section import ModelSection
 from services.config.presets import RECOMMENDED_NAME
 from services.config.problems_section import ProblemsSection
-from services.core.campaign import Notes, StepSize, VerifierWithoutAnswer
+from services.core.campaign import EvidenceUse, Notes, StepSize, VerifierWithoutAnswer
 from services.core.protocol.roles import ROLE_ORDER, Role
 
 LONGEST_HOURS = 87_600
@@ -58,6 +58,7 @@ class ProtocolSection(Section):
     verifier_without_answer: VerifierWithoutAnswer = Field(strict=False)
     call_timeout_seconds: Seconds = 120.0
     episode_timeout_seconds: Seconds = 900.0
+    evidence: EvidenceUse = Field(default=EvidenceUse.NONE, strict=False)
 
     @model_validator(mode="after")
     def _episode_holds_a_call(self) -> Self:
@@ -105,6 +106,10 @@ class EvaluationSection(Section):
     baselines: tuple[Literal["single", "random"], ...] = Field(default=("single", "random"), strict=False)
 
 
+class ScoringSection(Section):
+    judge: Annotated[str, Field(min_length=1)] | None = None
+
+
 class SpendSection(Section):
     """Limits that the file and the record both have; None is unlimited."""
 
@@ -140,4 +145,5 @@ class CampaignFile(TopSection):
     search: SearchSection
     validation: ValidationSection
     evaluation: EvaluationSection = EvaluationSection()
+    scoring: ScoringSection = ScoringSection()
     budget: BudgetSection = BudgetSection()

@@ -75,6 +75,8 @@ class Settings(BaseSettings):
     broker_url: Annotated[str, AfterValidator(_broker_url)] | None = None
     var_dir: Path = Path("var")
     data_dir: Path | None = None
+    benchmark_dir: Path | None = None
+    hub_url: Annotated[str, AfterValidator(_http_url)] = "https://huggingface.co"
     model_dir: Path | None = None
     local_pool: bool = True
     local_pool_url: Annotated[str, AfterValidator(_http_url)] = "http://127.0.0.1:8790"
@@ -89,10 +91,12 @@ class Settings(BaseSettings):
     dispatch_window: int = Field(default=64, ge=1, le=100_000)
     encoder_threads: int = Field(default=1, ge=1, le=256)
     encoder_parallel: int = Field(default=2, ge=1, le=256)
-    encoder_memory_mb: int = Field(default=2048, ge=0, le=1_048_576)
+    encoder_memory_mb: int | None = Field(default=None, ge=0, le=1_048_576)
     device: Annotated[str, AfterValidator(_device)] = "auto"
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = Field(default=None, ge=1, le=65_535)
+    sandbox_required: bool = False
+    sandbox_python: Path | None = None
     flower_host: str = "127.0.0.1"
     flower_port: int = Field(default=5555, ge=1, le=65_535)
     flower_user: Annotated[str, AfterValidator(_user)] = "trinity"
@@ -104,10 +108,18 @@ class Settings(BaseSettings):
         """Return where encoder weights are kept."""
         return self.model_dir or self.var_dir / "models"
 
+    def encoder_memory_bytes(self) -> int | None:
+        """Return the bound of what an encoder remembers; None for the one that suits its device."""
+        return None if self.encoder_memory_mb is None else self.encoder_memory_mb << 20
+
+    def benchmarks_folder(self) -> Path:
+        """Return where each benchmark has its folder."""
+        return self.benchmark_dir or self.var_dir / "benchmarks"
+
     def path_variables(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return what ``${NAME}`` in campaign and pool files stands for: the environment and this data folder."""
+        """Return what ``${NAME}`` in campaign and pool files stands for: the environment and the folders of data."""
         own = {} if self.data_dir is None else {f"{PREFIX}DATA_DIR": str(self.data_dir.absolute())}
-        return {**environ, **own}
+        return {**environ, **own, f"{PREFIX}BENCHMARK_DIR": str(self.benchmarks_folder().absolute())}
 
     def resolve_base_url(self, base_url: str | None) -> str | None:
         """Return the address of a pool model, with ``local:NAME`` turned into this machine's pool server."""

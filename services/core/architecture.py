@@ -120,6 +120,19 @@ class Architecture:
         return min(self.hidden, other[name.rpartition(".")[2]])
 
 
+def choice_of(matrices: Sequence[Matrix], layers: int | None) -> str | None:
+    """Return which of CHOICES these matrices are, if any.
+
+    Args:
+        matrices: in the order of theta.
+        layers: of the model; None if nobody knows, then matrices of one layer are taken for the second-to-last's.
+    """
+    names = [matrix.name for matrix in matrices]
+    inner = [int(name.split(".")[1]) for name in names if name.startswith("layers.")]
+    count = layers or (inner[0] + 2 if inner else 0)
+    return next((choice for choice in CHOICES if names == ([] if choice == NONE else _names(choice, count))), None)
+
+
 def _names(choice: str | Sequence[str], layers: int) -> list[str]:
     inner = [f"layers.{layers - 2}.{name}" for name in LAYER_MATRICES]
     if choice == SECOND_TO_LAST_LAYER:

@@ -139,6 +139,14 @@ class VerifierWithoutAnswer(StrEnum):
     FORCE_WORKER = "force_worker"
 
 
+class EvidenceUse(StrEnum):
+    """What becomes of what a machine finds out about an answer that a Verifier is asked about."""
+
+    NONE = "none"  # nothing is looked for (the paper)
+    SHOW = "show"  # the Verifier reads it
+    DECIDE = "decide"  # what refutes the answer is the verdict, without a call; the Verifier reads the rest
+
+
 class Notes(StrEnum):
     """Which turns later turns and the router read about (trinity.md 4.2)."""
 
@@ -154,6 +162,7 @@ class ProtocolSpec:
         roles: the roles that may be chosen; leaving some out are the paper's ablations.
         agents: names of the pool models that may be chosen; empty for all.
         notes: whose turns are shown to later ones.
+        evidence: what becomes of a machine's findings on the answer under review.
     """
 
     roles: tuple[Role, ...] = ROLE_ORDER
@@ -166,6 +175,14 @@ class ProtocolSpec:
     verifier_without_answer: VerifierWithoutAnswer = VerifierWithoutAnswer.COUNT_AS_REVISE
     call_timeout_seconds: float = 120.0
     episode_timeout_seconds: float = 900.0
+    evidence: EvidenceUse = EvidenceUse.NONE
+
+
+@dataclass(frozen=True)
+class ScoringSpec:
+    """How final answers are judged, beyond what each problem says; ``judge`` names the pool model that rates them."""
+
+    judge: str | None = None
 
 
 class StepSize(StrEnum):
@@ -233,6 +250,7 @@ class Campaign:
         max_failure_share: share of failed or lost attempts among the newest ones above which the campaign pauses.
         weight: its share of the workers relative to other campaigns that run at the same time.
         head: what is trained on top of the encoder.
+        scoring: what judges answers that have no reference to compare with.
     """
 
     name: str
@@ -249,3 +267,10 @@ class Campaign:
     max_failure_share: float = 0.5
     weight: float = 1.0
     head: HeadSpec = HeadSpec()
+    scoring: ScoringSpec = ScoringSpec()
+
+    @property
+    def judge(self) -> int | None:
+        """The place of the judge in the pool; None without one."""
+        names = [model.name for model in self.pool]
+        return None if self.scoring.judge is None else names.index(self.scoring.judge)

@@ -27,6 +27,7 @@ class Fingerprint:
         center: sha256 of the questions whose mean state is subtracted; empty when none is.
         norm: what is done to the state's length, ``none`` or ``rms``.
         singular_values: names of the matrices whose singular values are searched, in the order of theta.
+        cutting_rule: version of the rule by which long conversations are cut; 1 for records older than this field.
     """
 
     model: str = field(compare=False)
@@ -40,6 +41,7 @@ class Fingerprint:
     center: str
     norm: str
     singular_values: tuple[str, ...]
+    cutting_rule: int = 1
 
     def digest(self) -> str:
         """Return one sha256 over all fields that count."""

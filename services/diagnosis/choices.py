@@ -35,7 +35,7 @@ def section(evidence: Evidence) -> Section:
 def named(evidence: Evidence) -> dict[str, Chooses]:
     """Return what can be chosen, by name: every agent, and every role when there are several."""
     options: dict[str, Chooses] = {name: _agent(index) for index, name in enumerate(evidence.agents)}
-    roles = evidence.campaign.protocol.roles
+    roles = evidence.protocol.roles
     return options | ({role.value: _role(role.value) for role in roles} if len(roles) > 1 else {})
 
 

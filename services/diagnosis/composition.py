@@ -11,7 +11,7 @@ from services.core.problem import Problem, Split
 from services.core.protocol.ports import StateEncoder
 from services.core.protocol.transcript import Transcript
 from services.core.statistics.geometry import principal_plane
-from services.diagnosis import blocks, choices, noise, propositions, reinforce, states, stepping, table
+from services.diagnosis import blocks, choices, first_turn, noise, propositions, reinforce, states, stepping, table
 from services.diagnosis.encoding import chosen, states_of
 from services.diagnosis.evidence import Evidence
 from services.reports import diagnosis_plots as plots
@@ -19,6 +19,10 @@ from services.reports.diagnosis import Diagnosis, Section, missing
 
 Announce = Callable[[str], None]
 Encode = Callable[[Sequence[Transcript]], NDArray[np.float64]]
+
+LOG = "Log of the search"
+OF_LOG = ("choices over generations", "fitness noise", "steps of the search", "REINFORCE", "proposition 1")
+NO_LOG = "a checkpoint does not hold the log of its search; diagnose the campaign where it was trained"
 
 
 def diagnose(
@@ -39,25 +43,32 @@ def diagnose(
     announce(f"reading questions with the vector of {evidence.vector}")
     found = of_questions(evidence, encode, limit)
     measured = noise.measure(evidence)
-    announce("estimating noise and steps")
     sections = [
         states.separability(found, evidence.seed),
         states.shape(found, evidence, evidence.seed),
-        choices.section(evidence),
-        noise.section(evidence, measured),
-        stepping.section(evidence),
+        *of_log(evidence, measured, encode, announce),
+        first_turn.section(evidence, found),
     ]
-    announce("reading logged conversations")
-    sections.append(reinforce.section(evidence, encode))
     drawn = dict(pictures(evidence, found))
     reason = evidence.no_table()
     tables = None if reason else of_answers(evidence, encode, limit)
     announce("answer table: " + (reason or "objective, curvature and heads"))
     sections += table_sections(evidence, tables, reason)
-    sections.append(propositions.section(evidence, measured, tables, reason))
+    if evidence.logged is not None:
+        sections.append(propositions.section(evidence, measured, tables, reason))
     if tables is not None and evidence.trace.means and len(tables.heldout.states):
         drawn["objective.png"] = plots.objective(table.curve(evidence, tables.heldout).rows)
     return Diagnosis(evidence.subject, evidence.vector, tuple(sections), tuple(drawn)), drawn
+
+
+def of_log(evidence: Evidence, measured: noise.Noise | None, encode: Encode, announce: Announce) -> list[Section]:
+    """Return the sections that are made from the search's log, or one that says that there is none."""
+    if evidence.logged is None:
+        return [Section(LOG, tuple(missing(name, NO_LOG) for name in OF_LOG))]
+    announce("estimating noise and steps")
+    sections = [choices.section(evidence), noise.section(evidence, measured), stepping.section(evidence)]
+    announce("reading logged conversations")
+    return [*sections, reinforce.section(evidence, encode)]
 
 
 def of_questions(evidence: Evidence, encode: Encode, limit: int) -> states.Read:

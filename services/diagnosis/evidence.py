@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from services.core.campaign import Campaign, HeadKind
+from services.core.campaign import EncoderSpec, HeadKind, ProtocolSpec, SearchSpec
+from services.core.fingerprint import Fingerprint
 from services.core.policy.layout import Layout
-from services.core.problem import Problem, ScorerKind, Split
+from services.core.problem import Problem, Split
 from services.core.protocol.roles import Role
 from services.core.statistics.steps import Samples
 from services.core.statistics.variance import Rewards
@@ -42,27 +43,37 @@ class Evidence:
     """The subject and everything that is known of it; a coordinator without its campaign has no history.
 
     Attributes:
+        agents: names of the pool's models.
         theta: the vector that is diagnosed, float64 of shape (n,).
         vector: which one it is, in words.
         problems: by split, in their order.
+        reading: of the encoder it was trained with; None when nobody recorded it.
+        logged: the search whose log is at hand; None for a coordinator without its campaign.
         choices: of heads, in closed generations.
         played: conversations of the newest training generations.
     """
 
     subject: str
     seed: int
-    campaign: Campaign
+    agents: tuple[str, ...]
+    encoder: EncoderSpec
+    protocol: ProtocolSpec
     layout: Layout
     theta: NDArray[np.float64]
     vector: str
     problems: Mapping[Split, tuple[Problem, ...]]
+    reading: Fingerprint | None = None
+    logged: SearchSpec | None = None
     trace: SearchTrace = SearchTrace()
     choices: tuple[ChoiceRow, ...] = ()
     played: tuple[PlayedEpisode, ...] = ()
 
     @property
-    def agents(self) -> tuple[str, ...]:
-        return tuple(model.name for model in self.campaign.pool)
+    def search(self) -> SearchSpec:
+        """The logged search. Raises ValueError where there is none."""
+        if self.logged is None:
+            raise ValueError(f"{self.subject} has no log of its search")
+        return self.logged
 
     @property
     def generations(self) -> int:
@@ -70,7 +81,7 @@ class Evidence:
 
     @property
     def crossed(self) -> bool:
-        return self.campaign.search.minibatch == "common"
+        return self.search.minibatch == "common"
 
     @property
     def linear(self) -> bool:
@@ -89,8 +100,8 @@ class Evidence:
 
     def no_table(self) -> str:
         """Return why there is no closed form over recorded answers; nothing when there is one."""
-        protocol = self.campaign.protocol
-        if any(problem.scorer is not ScorerKind.RECORDED for part in self.problems.values() for problem in part):
+        protocol, wanted = self.protocol, {self.agents[index] for index in self.layout.agents}
+        if any(not wanted <= problem.scores.keys() for part in self.problems.values() for problem in part):
             return "the problems have no recorded score of every model"
         if protocol.max_turns != 1 or protocol.roles != (Role.WORKER,):
             return f"an episode is more than one Worker turn (at most {protocol.max_turns} turns)"

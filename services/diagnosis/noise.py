@@ -102,13 +102,13 @@ def _halves(evidence: Evidence) -> list[Figure]:
 
 def ranking(evidence: Evidence, components: Components) -> Attenuation:
     """Return the attenuation of the search's recombination under the measured noise."""
-    size = evidence.campaign.search.population
+    size = evidence.search.population
     return attenuation.of_recombination(size, components.signal_sd, components.noise_sd or 1e-9, evidence.seed)
 
 
 def trials_of(evidence: Evidence) -> int:
     """Return how many vectors random search could have tried with the search's training episodes."""
-    search = evidence.campaign.search
+    search = evidence.search
     return random_trials(search.replicates, search.population, evidence.generations, TRIALS_EACH)
 
 

@@ -33,7 +33,7 @@ def section(evidence: Evidence, found: Noise | None, tables: Tables | None, why_
 
 def _predicted(evidence: Evidence, found: Noise) -> Figure:
     told, trials = evidence.generations, noise.trials_of(evidence)
-    kappa_bar = attenuation.quality_gain(evidence.campaign.search.population, evidence.seed)[1]
+    kappa_bar = attenuation.quality_gain(evidence.search.population, evidence.seed)[1]
     remark = (
         f"(kappa-bar/2) T / ln N eta^2 with kappa-bar = {kappa_bar:.1f}, T = {told}, N = {trials:,}; "
         "a lower bound up to an unknown constant C / ln N"

@@ -16,7 +16,7 @@ from services.core.problem import Problem, Split
 from services.core.statistics.theory import condition
 from services.core.statistics.variance import Rewards
 from services.diagnosis.evidence import Evidence, SearchTrace
-from services.storage import campaigns, coordinators, diagnosis, problems, turns
+from services.storage import campaigns, coordinators, diagnosis, problems, readings, turns
 from services.storage.diagnosis import PlayedEpisode, RewardRow
 from services.storage.engine import Connection, Database
 from services.storage.records import CampaignRecord
@@ -41,7 +41,8 @@ def of_campaign(database: Database, name: str) -> Evidence:
         choices = tuple(diagnosis.choices(conn, record.id))
         played = _played(conn, record, campaign, len(log))
         released = coordinators.of_campaign(conn, record.id)
-        by_split = {split: _problems(conn, record, split) for split in Split}
+        reading = readings.of_campaign(conn, record.id)
+        by_split = problems_of(conn, record)
     trace = told_again(replay, [entry.fitness for entry in log], by_generation(rewards, campaign))
     if released is not None:
         theta = released.theta.astype(np.float64)
@@ -51,11 +52,15 @@ def of_campaign(database: Database, name: str) -> Evidence:
     return Evidence(
         subject=f"campaign {record.name}",
         seed=record.seed,
-        campaign=campaign,
+        agents=tuple(model.name for model in campaign.pool),
+        encoder=campaign.encoder,
+        protocol=campaign.protocol,
         layout=layout,
         theta=theta,
         vector=vector,
         problems=by_split,
+        reading=reading,
+        logged=campaign.search,
         trace=trace,
         choices=choices,
         played=played,
@@ -129,5 +134,6 @@ def _played(conn: Connection, record: CampaignRecord, campaign: Campaign, closed
     return tuple(diagnosis.played(conn, record.id, list(wanted)))
 
 
-def _problems(conn: Connection, record: CampaignRecord, split: Split) -> tuple[Problem, ...]:
-    return tuple(problem for _, problem in problems.load(conn, record.id, split))
+def problems_of(conn: Connection, record: CampaignRecord) -> dict[Split, tuple[Problem, ...]]:
+    """Return the problems that a campaign was submitted with, by split."""
+    return {split: tuple(problem for _, problem in problems.load(conn, record.id, split)) for split in Split}

@@ -83,7 +83,7 @@ def _transient(evidence: Evidence) -> list[Figure]:
     told, n = evidence.generations, evidence.layout.size
     if not told:
         return [missing("T / n", "no generation has been closed")]
-    kappa_bar = attenuation.quality_gain(evidence.campaign.search.population, evidence.seed)[1]
+    kappa_bar = attenuation.quality_gain(evidence.search.population, evidence.seed)[1]
     removed = theory.contraction(kappa_bar, n, told)
     unfinished = "transient not finished: proposition 2 says nothing yet" if told < n else "transient finished"
     found = [

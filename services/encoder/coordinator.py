@@ -22,14 +22,13 @@ from services.core.protocol.transcript import Item, Transcript
 from services.encoder.models import Model, Models
 from services.encoder.passes import Alone, AnyReader, Passes, Together
 from services.encoder.reader import Chain, Request, State, Stores
-from services.encoder.reading import CutCounter, Reading
+from services.encoder.reading import CUTTING_RULE, CutCounter, Reading
 from services.encoder.reference import QUESTIONS
-from services.encoder.slm import POSITIONS
+from services.encoder.slm import POSITIONS, memory_for
 from services.encoder.state_cache import CacheCounts, StateCache, StateFile
 from services.encoder.weights import silent
 
 _SHORTEST = 64  # tokens; below this the template and the instruction alone would not fit
-_MEMORY_BYTES = 2 << 30
 _UNCHANGED: State = np.zeros(0, dtype=np.float32)
 
 
@@ -44,7 +43,7 @@ class EncoderService:
         threads: int = 1,
         parallel: int = 2,
         cache_file: Path | None = None,
-        memory_bytes: int = _MEMORY_BYTES,
+        memory_bytes: int | None = None,
         announce: Callable[[str], None] = silent,
     ) -> None:
         """Open the cache; models are loaded when an encoder asks for them.
@@ -56,12 +55,12 @@ class EncoderService:
             threads: cores of one forward pass on the CPU.
             parallel: forward passes at the same time on the CPU.
             cache_file: SQLite file of states shared by the processes of this machine; None for memory only.
-            memory_bytes: bound of what is kept of conversations and candidates.
+            memory_bytes: bound of what is kept of conversations and candidates; None for what suits the device.
             announce: told in one line about each slow step.
         """
         self._announce = announce
         self._cache = StateCache(None if cache_file is None else StateFile(cache_file))
-        self._stores = Stores(memory_bytes)
+        self._stores = Stores(memory_for(device) if memory_bytes is None else memory_bytes)
         self._models = Models(model_dir, device, threads, self._stores, announce)
         self._passes: Passes = Alone(parallel, threads) if device == "cpu" else Together(threads)
         self._reading = lru_cache(maxsize=16)(self._make_reading)
@@ -241,6 +240,7 @@ class Encoder:
             center=hashlib.sha256("\n".join(QUESTIONS).encode()).hexdigest() if self._spec.center else "",
             norm=str(self._spec.norm),
             singular_values=tuple(matrix.name for matrix in self._spec.singular_values),
+            cutting_rule=CUTTING_RULE,
         )
 
 

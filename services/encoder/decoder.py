@@ -19,7 +19,7 @@ from transformers.models.qwen3.modeling_qwen3 import Qwen3Model
 
 FAMILIES = (LlamaModel, Qwen2Model, Qwen3Model)
 
-Layers = tuple[tuple[Tensor, Tensor], ...]
+Layers = Tensor  # keys and values of some layers: (layers, 2, key heads, tokens, head size)
 
 
 @dataclass(frozen=True)
@@ -41,18 +41,18 @@ class Piece:
 
     Attributes:
         inputs: token ids (n,) for a pass that begins at the embedding, else states (n, d) below its first layer.
-        past: keys and values of the tokens before, for each layer of the pass, (key heads, p, head size); () for none.
+        past: keys and values of the p tokens before, for the layers of the pass; None for none.
         change: a candidate's weights, or None.
     """
 
     inputs: Tensor
-    past: Layers = ()
+    past: Layers | None = None
     change: Change | None = None
 
     @property
     def known(self) -> int:
         """p, the number of tokens before."""
-        return self.past[0][0].shape[1] if self.past else 0
+        return 0 if self.past is None else self.past.shape[3]
 
 
 @dataclass(frozen=True)
@@ -72,16 +72,16 @@ class Frame:
     causal: bool
     rotation: tuple[Tensor, Tensor]
 
-    def own(self, index: int, columns: Tensor) -> Tensor:
-        """Return a piece's own keys or values, (heads, p + n, size), out of those of all pieces.
+    def own(self, index: int, whole: Tensor) -> Layers:
+        """Return a piece's own keys and values out of those of all pieces.
 
         What was known and what is new are aligned apart, so zeros may lie between them. A piece among others is copied:
         remembered, it must not hold the memory of all.
         """
         if len(self.new) == 1:
-            return columns[0]
+            return whole[0]
         before, new, known = max(self.known), self.new[index], self.known[index]
-        return torch.cat([columns[index, :, before - known : before], columns[index, :, -new:]], dim=1)
+        return torch.cat([whole[index, ..., before - known : before, :], whole[index, ..., -new:, :]], dim=-2)
 
 
 class Decoder:
@@ -123,19 +123,28 @@ class Decoder:
         """
         hidden = _aligned([self._entered(first, piece) for piece in pieces])
         frame = self._frame(pieces, hidden)
-        grown: list[list[tuple[Tensor, Tensor]]] = [[] for _ in pieces]
+        whole = self._known(last - first, pieces, frame, hidden)
         for number in range(first, last):
-            past = [piece.past[number - first] if piece.past else None for piece in pieces]
-            hidden, keys, values = self._layer(number, hidden, frame, past, [piece.change for piece in pieces])
-            for index in range(len(pieces)):
-                grown[index].append((frame.own(index, keys), frame.own(index, values)))
+            hidden = self._layer(number, hidden, frame, whole[:, number - first], [piece.change for piece in pieces])
+        grown = [frame.own(index, whole) for index in range(len(pieces))]
         if last == self.layers:
-            states = self._module.norm(hidden[:, -1])
-            return [(states[index], tuple(layers)) for index, layers in enumerate(grown)]
+            return list(zip(self._module.norm(hidden[:, -1]), grown, strict=True))
         return [
-            (hidden[index, -new:] if len(pieces) == 1 else hidden[index, -new:].clone(), tuple(layers))
+            (hidden[index, -new:] if len(pieces) == 1 else hidden[index, -new:].clone(), layers)
             for index, (new, layers) in enumerate(zip(frame.new, grown, strict=True))
         ]
+
+    def _known(self, layers: int, pieces: Sequence[Piece], frame: Frame, hidden: Tensor) -> Tensor:
+        """Return room for keys and values, (pieces, layers, 2, key heads, p + n, head size), what is known in place."""
+        attention, before = self._blocks[0].self_attn, max(frame.known)
+        heads = attention.k_proj.out_features // attention.head_dim
+        shape = (len(pieces), layers, 2, heads, before + max(frame.new), attention.head_dim)
+        # Between pieces of different lengths something is left unwritten, and a masked NaN would still be one.
+        whole = hidden.new_empty(shape) if len(pieces) == 1 else hidden.new_zeros(shape)
+        for index, piece in enumerate(pieces):
+            if piece.past is not None:
+                whole[index, ..., before - piece.known : before, :] = piece.past
+        return whole
 
     def _entered(self, first: int, piece: Piece) -> Tensor:
         if first:
@@ -161,19 +170,19 @@ class Decoder:
         number: int,
         hidden: Tensor,
         frame: Frame,
-        past: Sequence[tuple[Tensor, Tensor] | None],
+        whole: Tensor,
         changes: Sequence[Change | None],
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the layer's output, and keys and values of all tokens; the model's last layer gives one row."""
+    ) -> Tensor:
+        """Return the layer's output, and write its new keys and values; the model's last layer gives one row."""
         block, name = self._blocks[number], f"layers.{number}"
         normed = block.input_layernorm(hidden)
         rows = 1 if number == self.layers - 1 else hidden.shape[1]
-        seen, keys, values = self._attention(number, normed, rows, frame, past, changes)
+        seen = self._attention(number, normed, rows, frame, whole, changes)
         hidden = hidden[:, -rows:] + self._linear(seen, f"{name}.self_attn.o_proj", changes)
         normed = block.post_attention_layernorm(hidden)
         gate = block.mlp.act_fn(self._linear(normed, f"{name}.mlp.gate_proj", changes))
         risen = gate * self._linear(normed, f"{name}.mlp.up_proj", changes)
-        return hidden + self._linear(risen, f"{name}.mlp.down_proj", changes), keys, values
+        return hidden + self._linear(risen, f"{name}.mlp.down_proj", changes)
 
     def _attention(
         self,
@@ -181,10 +190,10 @@ class Decoder:
         normed: Tensor,
         rows: int,
         frame: Frame,
-        past: Sequence[tuple[Tensor, Tensor] | None],
+        whole: Tensor,
         changes: Sequence[Change | None],
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return what the last ``rows`` rows see, before the output projection, and keys and values of all tokens."""
+    ) -> Tensor:
+        """Return what the last ``rows`` rows see, before the output projection; write the new keys and values."""
         attention, name = self._blocks[number].self_attn, f"layers.{number}.self_attn"
 
         def heads(states: Tensor, projection: str, norm: str | None = None) -> Tensor:
@@ -194,14 +203,11 @@ class Decoder:
             return sized.transpose(1, 2)
 
         cosines, sines = frame.rotation
-        values, keys = heads(normed, "v_proj"), heads(normed, "k_proj", "k_norm")
-        queries = heads(normed[:, -rows:], "q_proj", "q_norm")
-        keys, queries = _rotated(keys, cosines, sines), _rotated(queries, cosines[:, -rows:], sines[:, -rows:])
-        if any(past):
-            keys, values = (
-                _grown(keys, [pair and pair[0] for pair in past]),
-                _grown(values, [pair and pair[1] for pair in past]),
-            )
+        before = max(frame.known)
+        whole[:, 0, :, before:] = _rotated(heads(normed, "k_proj", "k_norm"), cosines, sines)
+        whole[:, 1, :, before:] = heads(normed, "v_proj")
+        keys, values = whole[:, 0], whole[:, 1]
+        queries = _rotated(heads(normed[:, -rows:], "q_proj", "q_norm"), cosines[:, -rows:], sines[:, -rows:])
         mask = None if frame.mask is None else frame.mask[:, :, -rows:]
         grouped = mask is None or self._grouped_with_mask
         facing = (keys, values) if grouped else (_spread(keys, queries), _spread(values, queries))
@@ -209,7 +215,7 @@ class Decoder:
         seen = functional.scaled_dot_product_attention(
             queries, *facing, mask, is_causal=causal, scale=attention.scaling, enable_gqa=grouped
         )
-        return seen.transpose(1, 2).flatten(2), keys, values
+        return seen.transpose(1, 2).flatten(2)
 
     def _linear(self, states: Tensor, name: str, changes: Sequence[Change | None]) -> Tensor:
         """Apply a matrix to states (pieces, rows, inputs), each piece with its own candidate's if it has one."""
@@ -232,13 +238,6 @@ def _rotated(states: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
 def _spread(states: Tensor, queries: Tensor) -> Tensor:
     """Return keys or values (pieces, key heads, tokens, size) once for each query head that looks at them."""
     return states.repeat_interleave(queries.shape[1] // states.shape[1], dim=1)
-
-
-def _grown(new: Tensor, before: Sequence[Tensor | None]) -> Tensor:
-    """Return keys or values (pieces, heads, tokens, size) with those of the tokens before in front."""
-    none = new[0, :, :0]
-    past = _aligned([(none if part is None else part).transpose(0, 1) for part in before])
-    return torch.cat([past.transpose(1, 2), new], dim=2)
 
 
 def _aligned(parts: Sequence[Tensor]) -> Tensor:

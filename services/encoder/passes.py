@@ -18,7 +18,8 @@ from services.encoder.whole import WholeReader
 T = TypeVar("T")
 AnyReader = Reader | WholeReader
 
-_PADDED_TOKENS = 65_536  # of one batch: bounds the memory of its masks and activations
+# Of one batch: bounds the memory of its activations and of its keys and values, which are there twice for a moment.
+_PADDED_TOKENS = 16_384
 
 
 class Passes(Protocol):

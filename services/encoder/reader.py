@@ -31,6 +31,8 @@ from services.encoder.singular_values import SingularValues
 State = NDArray[np.float32]
 Chain = tuple[tuple[int, ...], ...]  # token ids of an empty conversation, of the question, and after each turn
 
+_Asked = tuple[Chain, bytes, Change | None]  # a conversation, the name of its candidate's offsets, and its weights
+
 ALL = b""  # stands for every candidate, where none changes anything
 
 
@@ -54,7 +56,7 @@ class Past:
 
     @property
     def size(self) -> int:
-        return sum(tensor.nbytes for layer in self.layers for tensor in layer)
+        return self.layers.nbytes
 
 
 @dataclass(frozen=True)
@@ -155,11 +157,26 @@ class Reader:
         """
         if self._lower is not None:
             missing = {request.chain: None for request in requests if not self._remembered(request.chain)}
-            self._run(self._lower, [self._nearest(self._lower, chain, ALL, None) for chain in missing])
-        jobs = [
-            self._nearest(self._upper, request.chain, request.candidate, self._change(request)) for request in requests
-        ]
-        return self._finished(self._run(self._upper, jobs))
+            self._side_by_side(self._lower, [(chain, ALL, None) for chain in missing])
+        asked = [(request.chain, request.candidate, self._change(request)) for request in requests]
+        return self._finished(self._side_by_side(self._upper, asked))
+
+    def _side_by_side(self, span: _Span, asked: Sequence[_Asked]) -> list[tuple[Tensor, Past]]:
+        """Read conversations, each from its longest remembered part on; what new ones begin with is read first."""
+        bases = [self._nearest(span, chain, candidate) for chain, candidate, _ in asked]
+        begun = {
+            (chain[:1], candidate): change
+            for (chain, candidate, change), base in zip(asked, bases, strict=True)
+            if base is None and len(chain) > 1
+        }
+        firsts = [self._job(span, chain, candidate, change, None) for (chain, candidate), change in begun.items()]
+        pasts = dict(zip(begun, (past for _, past in self._run(span, firsts)), strict=True))
+        jobs = []
+        for (chain, candidate, change), base in zip(asked, bases, strict=True):
+            first = pasts.get((chain[:1], candidate))
+            begin = base or (None if first is None else _Base(chain[:1], first))
+            jobs.append(self._job(span, chain, candidate, change, begin))
+        return self._run(span, jobs)
 
     def _change(self, request: Request) -> Change | None:
         if self.shared or self._values is None:
@@ -179,19 +196,19 @@ class Reader:
         base = _Base(before, self._past(span, before, candidate, change)) if before else None
         return self._job(span, chain, candidate, change, base)
 
-    def _nearest(self, span: _Span, chain: Chain, candidate: bytes, change: Change | None) -> _Job:
-        """Return the job that goes on from the longest remembered part of the conversation."""
+    def _nearest(self, span: _Span, chain: Chain, candidate: bytes) -> _Base | None:
+        """Return the longest remembered part of the conversation to go on from, if there is one."""
         for length in range(len(chain) - 1, 0, -1):
             before = chain[:length]
             past = self._stores.pasts.get(self._key(span, before, candidate))
             if past is not None and (span is not self._lower or self._remembered(before)):
-                return self._job(span, chain, candidate, change, _Base(before, past))
-        return self._job(span, chain, candidate, change, None)
+                return _Base(before, past)
+        return None
 
     def _job(self, span: _Span, chain: Chain, candidate: bytes, change: Change | None, base: _Base | None) -> _Job:
         ids = chain[-1]
         known = 0 if base is None else min(_shared(base.past.token_ids, ids), len(ids) - 1)
-        past = () if base is None or not known else tuple((k[:, :known], v[:, :known]) for k, v in base.past.layers)
+        past = None if base is None or not known else base.past.layers[..., :known, :]
         inputs = self._token_ids(ids[known:]) if span.first == 0 else self._output(chain).states[known:]
         return _Job(chain, candidate, () if base is None else base.chain, known, Piece(inputs, past, change))
 

@@ -30,6 +30,7 @@ from services.core.protocol.transcript import Transcript
 from services.encoder.chat import ChatTokenizer, Ids
 from services.encoder.passages import Passage
 
+CUTTING_RULE = 1  # its version: heads that were trained under another one refuse this one
 LEFT_OUT = "\n[... left out ...]\n"
 FLOOR = 64  # tokens: a sentence of the beginning and one of the end
 

@@ -21,6 +21,9 @@ from services.encoder.decoder import Decoder
 # template and thinking off that is `</think>`.
 POSITIONS = {"penultimate": -2, "last": -1}
 
+CPU_MEMORY = 2 << 30
+GPU_SHARE = 0.5  # the rest holds the weights and a batch under way, whose keys and values are there twice for a moment
+
 
 def limit_threads(threads: int) -> None:
     """Let a forward pass use ``threads`` cores; called on the threads that run the passes, before the first one."""
@@ -96,13 +99,27 @@ def chosen(device: str) -> str:
         return "cuda:0" if here else "cpu"
     if device == "cpu":
         return device
-    number = int(device.partition(":")[2] or 0)
-    if number >= here:
+    if _number(device) >= here:
         raise PrerequisiteMissing(
             f"the GPU {device} is not here: torch {torch.__version__} sees {here}",
             "set TRINITY_DEVICE to auto or cpu, or install a driver and a build of torch for it",
         )
-    return f"cuda:{number}"
+    return f"cuda:{_number(device)}"
+
+
+def _number(device: str) -> int:
+    return int(device.partition(":")[2] or 0)
+
+
+def memory_for(device: str) -> int:
+    """Return how many bytes may hold what is remembered: on a GPU ``GPU_SHARE`` of what is free there now.
+
+    A device that is not here fails where the model is loaded.
+    """
+    if not device.startswith("cuda") or _number(device) >= torch.cuda.device_count():
+        return CPU_MEMORY
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free * GPU_SHARE)
 
 
 def precision(device: str) -> str:

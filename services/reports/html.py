@@ -12,7 +12,7 @@ from pathlib import Path
 from services.core.statistics.intervals import Interval
 from services.reports.comparison import Comparison, Difference, Line, compare
 from services.reports.plots import draw_all
-from services.reports.records import CallFigure, CampaignFacts, PolicyKind
+from services.reports.records import CallFigure, CampaignFacts, OutcomeFigure, PolicyKind
 from services.reports.style import STYLE
 
 CAPTIONS = {
@@ -54,6 +54,7 @@ def document(facts: CampaignFacts, comparison: Comparison, plots: dict[str, byte
             section("Held-out comparison", [figure(plots, "comparison.png"), *comparison_parts(comparison)]),
             section("Learning", [figure(plots, "learning_curve.png")]),
             section("What the coordinator chooses", [figure(plots, "models.png"), figure(plots, "roles.png")]),
+            section("Outcomes", [outcomes_table(facts.outcomes)]),
             section("Calls and spend", [figure(plots, "spend.png"), calls_table(facts.calls)]),
             section("Reproduce", [reproduce(facts)]),
         ]
@@ -132,6 +133,16 @@ def family_table(comparison: Comparison) -> str:
 
 def span(interval: Interval) -> str:
     return f"{interval.low:.3f} to {interval.high:.3f}"
+
+
+def outcomes_table(outcomes: Sequence[OutcomeFigure]) -> str:
+    """Return why episodes were worth what they were, or nothing before the first."""
+    if not outcomes:
+        return ""
+    rows = [
+        (each.purpose, each.outcome, "" if each.rewarded else "no reward", f"{each.episodes:,}") for each in outcomes
+    ]
+    return table(("episodes of", "outcome", "", "episodes"), rows)
 
 
 def calls_table(calls: Sequence[CallFigure]) -> str:

@@ -59,6 +59,16 @@ class CallFigure:
 
 
 @dataclass(frozen=True)
+class OutcomeFigure:
+    """Episodes of one purpose with one outcome; ``rewarded`` is False where nothing could be judged."""
+
+    purpose: str
+    outcome: str
+    rewarded: bool
+    episodes: int
+
+
+@dataclass(frozen=True)
 class CampaignFacts:
     """A campaign as its report tells it.
 
@@ -72,6 +82,7 @@ class CampaignFacts:
         commands: how to get the same result again.
         specification: the resolved specification.
         shaped: whether the candidates' fitness is more than their mean reward.
+        outcomes: why rewards are what they are.
     """
 
     name: str
@@ -91,3 +102,4 @@ class CampaignFacts:
     commands: tuple[str, ...]
     specification: Mapping[str, Any]
     shaped: bool = False
+    outcomes: tuple[OutcomeFigure, ...] = ()

@@ -78,12 +78,14 @@ with given as materialized (
     update attempt a set outcome = 'done', ended_at = clock_timestamp()
     from scored s where a.episode_id = s.id and a.number = s.attempt
 ), spoken as (
-    insert into turn (episode_id, attempt, number, agent, role, role_source, verdict, text, output, answer, logits)
-    select s.id, s.attempt, t.number, t.agent, t.role, t.role_source, t.verdict, t.text, t.output, t.answer, t.logits
+    insert into turn (episode_id, attempt, number, agent, role, role_source, verdict, verdict_source, text, output,
+        answer, logits)
+    select s.id, s.attempt, t.number, t.agent, t.role, t.role_source, t.verdict, t.verdict_source, t.text, t.output,
+        t.answer, t.logits
     from scored s
     join given i on i.id = s.id and i.attempt = s.attempt
     cross join lateral jsonb_to_recordset(i.turns) as t(number integer, agent integer, role text, role_source text,
-        verdict text, text text, output text, answer text, logits real[])
+        verdict text, verdict_source text, text text, output text, answer text, logits real[])
 ), told as (
     insert into event (campaign_id, type, payload)
     select s.campaign_id, 'episode.scored',
@@ -305,6 +307,7 @@ def _turn(item: Item) -> dict[str, Any]:
         "role": item.role.value,
         "role_source": item.role_source.value,
         "verdict": None if item.verdict is None else item.verdict.value,
+        "verdict_source": None if item.verdict_source is None else item.verdict_source.value,
         "text": escape(item.text),
         "output": escape(item.output),
         "answer": None if item.answer is None else escape(item.answer),

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, text
 
 from services.core.errors import AttemptInterrupted, BudgetExhausted, LeaseLost, TrinityError
 from services.core.ids import CallId, CampaignId
-from services.core.protocol.roles import Role
+from services.core.protocol.roles import CallRole, Role
 from services.core.states import AttemptOutcome
 from services.storage import campaigns
 from services.storage.money import amount
@@ -171,7 +171,7 @@ def reserve_call(
     try_: int,
     agent: int,
     model: str,
-    role: Role,
+    role: Role | CallRole,
     tokens: int,
     usd: Decimal,
     lease_seconds: float,
@@ -252,7 +252,7 @@ def totals(conn: Connection, campaign_id: CampaignId) -> list[CallTotals]:
     return [
         CallTotals(
             row.model,
-            Role(row.role),
+            CallRole(row.role),
             AttemptOutcome(row.outcome),
             row.calls,
             row.errors,

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from services.core.errors import TrinityError
 from services.core.ids import CallId, CampaignId, EpisodeId
-from services.core.protocol.roles import Role
+from services.core.protocol.roles import CallRole, Role
 from services.core.protocol.transcript import Item
 from services.core.scoring.grade import Grade
 from services.storage.records import ClaimedEpisode, Settlement
@@ -54,7 +54,7 @@ class Reserve:
     try_: int
     agent: int
     model: str
-    role: Role
+    role: Role | CallRole
     tokens: int
     usd: Decimal
     lease_seconds: float

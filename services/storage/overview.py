@@ -11,9 +11,10 @@ from sqlalchemy import Connection, Row, text
 
 from services.core.ids import CampaignId
 from services.core.protocol.roles import Role
-from services.core.states import CampaignState, CandidateKind, EpisodeState, GenerationKind, GenerationState
+from services.core.protocol.verdict import VerdictSource
+from services.core.states import CampaignState, CandidateKind, EpisodeState, GenerationKind, GenerationState, Purpose
 from services.storage import campaigns
-from services.storage.records import CampaignRow, CurvePoint, EvaluationRow, Progress
+from services.storage.records import CampaignRow, CurvePoint, EvaluationRow, OutcomeCount, Progress, VerdictCount
 from services.storage.text_codec import unescape
 
 CAMPAIGN_ROWS = text("""
@@ -70,6 +71,32 @@ join episode e on e.generation_id = g.id and e.state = 'scored' and e.purpose = 
 join turn t on t.episode_id = e.id and t.attempt = e.attempt
 where g.campaign_id = :id and g.kind = 'training' and g.state = 'closed'
 group by g.id, t.agent, t.role
+""")
+
+# Episodes of before there were outcomes have none.
+OUTCOMES = text("""
+select e.purpose, coalesce(e.outcome, e.failure_kind, 'not told') as outcome, e.state = 'failed' as failed,
+    count(*) as episodes
+from generation g join episode e on e.generation_id = g.id and e.state in ('scored', 'failed')
+where g.campaign_id = :id
+group by 1, 2, 3 order by 1, 3, 4 desc, 2
+""")
+
+# Turns of before a verdict's source was kept: nobody was asked where nothing was said.
+VERDICTS = text("""
+with given as (
+    select t.agent, t.verdict, e.reward,
+        coalesce(t.verdict_source, case when t.output = '' then 'rule' else 'model' end) as source
+    from generation g
+    join episode e on e.generation_id = g.id and e.state = 'scored'
+    join turn t on t.episode_id = e.id and t.attempt = e.attempt and t.verdict is not null
+    where g.campaign_id = :id
+)
+select source, case when source = 'model' then agent end as agent,
+    count(*) filter (where verdict = 'accept') as accepts, count(*) filter (where verdict = 'revise') as revises,
+    count(*) filter (where verdict = 'unclear') as unclear,
+    avg(reward) filter (where verdict = 'accept') as accepted_reward
+from given group by 1, 2 order by source = 'model' desc, 2, 1
 """)
 
 K = TypeVar("K")
@@ -153,6 +180,22 @@ def learning_curve(conn: Connection, campaign_id: CampaignId) -> list[CurvePoint
             )
         )
     return points
+
+
+def outcomes(conn: Connection, campaign_id: CampaignId) -> list[OutcomeCount]:
+    """Return how the campaign's episodes ended by purpose, the most frequent first; episodes that failed come last."""
+    return [
+        OutcomeCount(Purpose(row.purpose), unescape(row.outcome), row.failed, row.episodes)
+        for row in conn.execute(OUTCOMES, {"id": campaign_id})
+    ]
+
+
+def verdicts(conn: Connection, campaign_id: CampaignId) -> list[VerdictCount]:
+    """Return what each model said as Verifier in scored episodes, then the verdicts that no model was asked for."""
+    return [
+        VerdictCount(VerdictSource(row.source), row.agent, row.accepts, row.revises, row.unclear, row.accepted_reward)
+        for row in conn.execute(VERDICTS, {"id": campaign_id})
+    ]
 
 
 def evaluation(conn: Connection, campaign_id: CampaignId) -> list[EvaluationRow]:

@@ -15,7 +15,8 @@ from services.core.campaign import BudgetLimits
 from services.core.events import EventType
 from services.core.ids import CampaignId, CandidateId, EpisodeId, EventId, GenerationId
 from services.core.ledger.usage import Usage
-from services.core.protocol.roles import Role
+from services.core.protocol.roles import CallRole, Role
+from services.core.protocol.verdict import VerdictSource
 from services.core.states import (
     AttemptOutcome,
     CampaignState,
@@ -223,15 +224,37 @@ class Settlement:
 
 @dataclass(frozen=True)
 class CallTotals:
-    """Calls of one model in one role, apart by how their attempt ended: only ``done`` ones led to a reward."""
+    """Calls of one model for one purpose, apart by how their attempt ended: only ``done`` ones led to a reward."""
 
     model: str
-    role: Role
+    role: CallRole
     outcome: AttemptOutcome
     calls: int
     errors: int
     tokens: int
     usd: Decimal
+
+
+@dataclass(frozen=True)
+class OutcomeCount:
+    """Episodes of one purpose with one outcome: why the reward was what it was, or the failure if there is none."""
+
+    purpose: Purpose
+    outcome: str
+    failed: bool
+    episodes: int
+
+
+@dataclass(frozen=True)
+class VerdictCount:
+    """Verdicts of one source; ``agent`` is the model's place, and ``accepted_reward`` the mean of what it accepted."""
+
+    source: VerdictSource
+    agent: int | None
+    accepts: int
+    revises: int
+    unclear: int
+    accepted_reward: float | None
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ def test_env_example_lists_every_setting_and_nothing_else() -> None:
 
 
 def test_env_example_shows_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in SETTINGS:
+        monkeypatch.delenv(name, raising=False)
     defaults = Settings()
     for name, value in documented().items():
         if name in SETTINGS and value is not None:
@@ -65,6 +67,12 @@ def test_dockerfile_builds_the_targets_of_compose_from_what_exists() -> None:
     assert [path for path in copied if not (ROOT / path).exists()] == []
     used = {extra for group in re.findall(r"'\.\[([a-z,]+)\]'", DOCKERFILE) for extra in group.split(",")}
     assert used <= set(EXTRAS)
+
+
+def test_the_image_that_loads_encoders_can_diagnose_with_problems_and_plots() -> None:
+    stage = DOCKERFILE.split(" AS worker")[1].split("FROM ")[0]
+    installed = re.findall(r"'\.\[([a-z,]+)\]'", stage)[0].split(",")
+    assert {"worker", "problems", "reports", "diagnose"} <= set(installed)
 
 
 def test_every_service_waits_for_what_it_needs() -> None:

@@ -110,7 +110,17 @@ def test_an_exported_campaign_can_be_submitted_nowhere_but_read_everywhere(cli: 
 def test_a_report_of_a_campaign_without_results_says_so(cli: CommandLine, tmp_path: Path) -> None:
     cli("campaign", "submit", cli.campaign())
     assert cli("campaign", "report", "small", "--out", str(tmp_path / "out")).code == 0
-    assert "No held-out problem has been answered yet" in (tmp_path / "out" / "index.html").read_text()
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "No held-out problem has been answered yet" in page
+    shown = cli("campaign", "show", "small").out
+    for text in (
+        "nearest to recommended, but protocol.max_turns 2,",
+        "7: layers.28 (q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj)",
+        "linear, softmax output",
+        "notes of all roles",
+    ):
+        assert text in page
+        assert text in shown
 
 
 def test_the_schema_commands(cli: CommandLine) -> None:
@@ -128,7 +138,11 @@ def test_a_campaign_is_planned_and_validated_without_services(bare_cli: CommandL
     assert document["plan"]["episodes"] == sum(document["plan"][f"{split}_episodes"] for split in
                                                ("training", "validation", "evaluation"))  # fmt: skip
     assert Decimal(document["plan"]["largest_usd"]) > Decimal(document["plan"]["expected_usd"])
-    assert "cost" in bare_cli("campaign", "plan", file).out
+    printed = bare_cli("campaign", "plan", file).out
+    assert "cost" in printed
+    assert "nearest to recommended, but" in printed
+    assert "0.425 s a decision on one core (200 new tokens)" in printed
+    assert "s a call, 3 s a decision on" in bare_cli("campaign", "plan", file, "--decision-seconds", "3").out
     assert not (bare_cli.folder / "var").exists(), "planning wrote something"
 
 

@@ -37,7 +37,7 @@ def describe(**changes: Any) -> Description:
         "protocol": ProtocolSpec(max_turns=3),
         "prompts": prompts_digest(),
         "origin": Origin("small", "a" * 64, 5, 1, {"search": "cma 4.5.0"}),
-        "training": Training(1, 4, 3, 40, 70, 9000, Decimal("0.125")),
+        "training": Training(1, 4, 3, 40, 70, 9000, Decimal("0.125"), "nearest to paper, but search.generations 2"),
         "scores": Scores(
             Score("coordinator", "trained coordinator", 2, 0.5, 0.1, 0.9), (Score("single", "ada", 3, 1.0, 0.4, 1.0),)
         ),

@@ -20,11 +20,13 @@ SEVEN = (*PROJECTIONS, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
 class SlowReference:
     """The model in a folder, changed by the formula of the authors' code as it stands there."""
 
-    def __init__(self, folder: Path) -> None:
-        self._model: Any = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+    def __init__(self, folder: Path, model: Any = None) -> None:
+        """Load the model, or take the one that is loaded already, float32 and without its output layer."""
+        self._model = model if model is not None else AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
         self._tied = bool(self._model.config.tie_word_embeddings)
         self._layer = f"layers.{self._model.config.num_hidden_layers - 2}"
         self._decomposed: dict[str, Any] = {}
+        self._changed: dict[tuple[str, bytes], torch.Tensor] = {}
 
     def matrices(self, choice: str) -> tuple[Matrix, ...]:
         """Return ``none``, the ``seven`` of the second-to-last layer, or the authors' ``nine`` in their order."""
@@ -46,7 +48,10 @@ class SlowReference:
                     continue
                 weight = self._weight(name)
                 originals.setdefault(name, weight.clone())
-                weight.copy_(self._scaled(name, originals[name], part))
+                key = (name, part.numpy().tobytes())
+                if key not in self._changed:
+                    self._changed[key] = self._scaled(name, originals[name], part)
+                weight.copy_(self._changed[key])
             output = self._model(torch.tensor([list(token_ids)]), use_cache=False).last_hidden_state[0, -2]
             for name, original in originals.items():
                 self._weight(name).copy_(original)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
 from services.checkpoint import folder as checkpoints
+from services.checkpoint.description import ADDED
 from services.checkpoint.tensors import FILE, shapes_of
 from services.core.campaign import EncoderSpec, HeadKind, HeadSpec, Matrix, Output, ProtocolSpec
 from services.core.errors import LayoutMismatch, SpecError
@@ -108,6 +109,9 @@ def test_the_folder_has_three_readable_files_and_a_card(folder: Path) -> None:
     assert 'load("FOLDER").pick(' in page
     assert "| held-out | `ada` alone | 3 | 1.000 | 0.400 to 1.000 |" in page
     assert "| validation | `trained coordinator` | 2 | 0.500 | 0.100 to 0.900 |" in page
+    assert "An episode has at most 3 turns; later ones read the notes of all roles." in page
+    assert "Head: linear, softmax. Matrices of the encoder that it changes: `layers.2.self_attn.q_proj`" in page
+    assert "Settings: `nearest to paper, but search.generations 2`" in page
 
 
 def test_names_cannot_become_markup(tmp_path: Path) -> None:
@@ -187,6 +191,8 @@ def test_every_missing_unknown_and_wrong_field_is_named(folder: Path) -> None:
             config = json.loads(original)
             place = at(config, path[:-1])
             if value == "absent":
+                if path[-1] in ADDED.get(path[0], {}):
+                    continue
                 del place[path[-1]]
             elif value == "added":
                 place["surplus"] = 1
@@ -200,6 +206,15 @@ def test_every_missing_unknown_and_wrong_field_is_named(folder: Path) -> None:
             named = "surplus" if value == "added" else path[-1]
             told = named in caught.value.path or value == float("inf")
             assert told, (path, value, caught.value)
+
+
+def test_a_folder_from_before_fields_were_added_has_their_defaults(folder: Path) -> None:
+    def remove(config: dict[str, Any]) -> None:
+        del config["reading"]["cutting_rule"], config["training"]["preset"], config["protocol"]["evidence"]
+
+    whole = checkpoints.read(folder).description
+    rewrite(folder, remove)
+    assert checkpoints.read(folder).description == replace(whole, training=replace(whole.training, preset=""))
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,12 @@ SIZES = "population 34, 16 replicates, 60 generations"
 
 
 def test_a_plain_head() -> None:
-    assert candidates.lines(small_campaign()) == [
+    assert candidates.lines(small_campaign())[1:] == [
         ("encoder", "smollm2-135m-instruct, penultimate position"),
         ("matrices", "none"),
         ("head", "linear, softmax output"),
         ("theta", "dimension 20 = head 20; 2 agents + 3 roles"),
-        ("protocol", "worker, thinker, verifier; at most 2 turns"),
+        ("protocol", "worker, thinker, verifier; at most 2 turns; notes of all roles"),
         ("search", "population 4, 3 replicates, 2 generations, sigma 0.1 by tpa, common minibatch"),
     ]
 
@@ -44,7 +44,7 @@ def test_matrices_masks_and_every_option() -> None:
         encoder=EncoderSpec(BUNDLED, position="last", center=True, norm=Norm.RMS, singular_values=nine),
         hidden_size=576,
     )
-    assert candidates.lines(campaign) == [
+    assert candidates.lines(campaign)[1:] == [
         ("encoder", "smollm2-135m-instruct, last position, centred, rms norm"),
         (
             "matrices",
@@ -56,4 +56,4 @@ def test_matrices_masks_and_every_option() -> None:
         ("search", f"{SIZES}, sigma 0.03 by csa, fresh minibatch, entropy bonus 0.15, turn bonus 0.1"),
     ]
     head = HeadSpec(HeadKind.LOW_RANK, Output.ARGMAX, 20)
-    assert candidates.head_text(replace(campaign, head=head)) == "low_rank of rank 20, argmax output"
+    assert candidates.head_text(head) == "low_rank of rank 20, argmax output"

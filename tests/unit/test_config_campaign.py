@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.config import campaign as campaigns
-from services.core.campaign import Campaign, EncoderSpec, ModelLimits, VerifierWithoutAnswer
+from services.core.campaign import Campaign, EncoderSpec, EvidenceUse, ModelLimits, VerifierWithoutAnswer
 from services.core.errors import SpecError, TrinityError, UnknownPrice
 from services.core.ledger.plan import plan_of
 from services.core.ledger.price import Price
@@ -162,6 +162,14 @@ def test_problem_sources_become_records() -> None:
         ("search:", "protocol: {agents: [c]}\nsearch:", "protocol.agents.0 (f.yaml:16)", "a name of the pool: a, b"),
         ("search:", "protocol: {agents: [a, a]}\nsearch:", "protocol.agents (f.yaml:16)", "at most once"),
         ("search:", "protocol: {agents: a}\nsearch:", "protocol.agents (f.yaml:16)", "a list"),
+        (
+            "search:",
+            "protocol: {evidence: no}\nsearch:",
+            "protocol.evidence (f.yaml:16)",
+            "wanted 'none', 'show' or 'decide'",
+        ),
+        ("search:", "scoring: {judge: c}\nsearch:", "scoring.judge (f.yaml:16)", "a name of the pool: a, b"),
+        ("search:", "scoring: {judge: 7}\nsearch:", "scoring.judge (f.yaml:16)", "text"),
         ("search:", "protocol: {notes: some}\nsearch:", "protocol.notes (f.yaml:16)", "'all' or 'worker'"),
         ("search:", "encoder: {norm: l2}\nsearch:", "encoder.norm (f.yaml:16)", "'none' or 'rms'"),
         ("search:", "encoder: {singular_values: seven}\nsearch:", "encoder.singular_values (f.yaml:16)", "a list of"),
@@ -326,6 +334,13 @@ def test_a_low_rank_head_has_the_authors_smallest_rank_unless_one_is_given() -> 
     assert resolved(text + "head: {kind: low_rank, rank: 14}\n", variables).head.rank == 14
     masked = text + "head: {kind: low_rank}\nprotocol: {agents: [m6], roles: [worker]}\n"
     assert resolved(masked, variables).head.rank == 8
+
+
+def test_evidence_and_a_judge_are_off_unless_named() -> None:
+    plain = resolved(SMALL)
+    assert (plain.protocol.evidence, plain.scoring.judge, plain.judge) == (EvidenceUse.NONE, None, None)
+    checked = resolved(SMALL + "protocol: {evidence: decide}\nscoring: {judge: b}\n")
+    assert (checked.protocol.evidence, checked.scoring.judge, checked.judge) == (EvidenceUse.DECIDE, "b", 1)
 
 
 def test_masked_agents_have_no_output() -> None:

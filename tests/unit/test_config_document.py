@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from services.core.campaign import (
     Campaign,
     EncoderSpec,
     EvaluationSpec,
+    EvidenceUse,
     HeadKind,
     HeadSpec,
     Matrix,
@@ -30,20 +32,25 @@ from services.core.campaign import (
     Notes,
     Output,
     ProtocolSpec,
+    ScoringSpec,
     SearchSpec,
     StepSize,
     ValidationSpec,
 )
 from services.core.errors import SpecError
 from services.core.ledger.price import Price
-from services.core.problem import ScorerKind, Split
+from services.core.problem import ProgramForm, ScorerKind, Split
 from services.core.problem_source import (
+    AnswerForm,
+    BenchmarkProblems,
+    BenchmarkSet,
     FieldSplit,
     GeneratedFamily,
     GeneratedProblems,
     JsonlProblems,
     JsonlSet,
     ProblemSource,
+    ProgramFields,
     SeededSplit,
 )
 from services.core.protocol.roles import ROLE_ORDER
@@ -87,6 +94,7 @@ CAMPAIGNS = st.builds(
         temperature=st.floats(0, 2),
         max_turns=st.integers(1, 100),
         notes=st.sampled_from(Notes),
+        evidence=st.sampled_from(EvidenceUse),
     ),
     search=st.builds(
         SearchSpec,
@@ -118,6 +126,25 @@ SOURCES: list[ProblemSource | None] = [
         (JsonlSet((Path("/a/b.jsonl"),), "q", ScorerKind.EXACT, answer="a"),), FieldSplit("s", {"t": Split.TRAINING})
     ),
     JsonlProblems((JsonlSet((Path("/a"),), "q", ScorerKind.RECORDED, scores="s.*"),), SeededSplit(1, 0.5, 3, 0.25)),
+    JsonlProblems(
+        (
+            JsonlSet(
+                (Path("/a"),), "q", ScorerKind.CHOICE, "a", choices="c", answer_form=AnswerForm.TEXT, ask="Which?"
+            ),
+            JsonlSet(
+                (Path("/b.csv"),), "q", ScorerKind.PROGRAM, tests=ProgramFields(ProgramForm.STDIN, cases="t", seconds=2)
+            ),
+        ),
+        SeededSplit(1, 1, 0, 0),
+    ),
+    BenchmarkProblems(
+        7,
+        (
+            BenchmarkSet("mmlu", Path("/m"), 240, 0, None),
+            BenchmarkSet("x", Path("/x"), packages=("numpy",), test_megabytes=4, hub="a/b", revision="c"),
+        ),
+        balance=False,
+    ),
 ]
 
 EXAMPLE = Campaign(
@@ -250,9 +277,21 @@ def test_a_document_from_before_the_added_fields_has_their_defaults_and_keeps_it
     assert sha256(document) == OLD_SHA256
     campaign = from_json(document)
     assert (campaign.budget.calls, campaign.weight, campaign.max_failure_share) == (None, 1.0, 0.5)
+    assert (campaign.protocol.evidence, campaign.scoring.judge) == (EvidenceUse.NONE, None)
     file = campaigns.parse(OLD_FILE, "f.yaml", Path("/home"), {})
     assert campaign == campaigns.resolve(file, Architecture("llama", 8))
     assert problems_from_json(document) == campaigns.problem_source(file)
+
+
+def test_a_set_from_before_the_added_fields_has_their_defaults() -> None:
+    source = JsonlProblems((JsonlSet((Path("/a"),), "q", ScorerKind.EXACT, answer="a"),), SeededSplit(1, 1, 0, 0))
+    document = json.loads(json.dumps(to_json(EXAMPLE, source)))
+    for name in ("choices", "answer_form", "tests", "ask"):
+        del document["problems"]["sets"][0][name]
+    assert problems_from_json(document) == source
+    del document["problems"]["sets"][0]["family"]
+    with pytest.raises(SpecError, match=r"sets\.0\.family: got nothing"):
+        problems_from_json(document)
 
 
 def test_only_added_fields_may_be_absent() -> None:
@@ -264,3 +303,10 @@ def test_only_added_fields_may_be_absent() -> None:
         del inner[path[-1]]
         with pytest.raises(SpecError, match=f"^{'.'.join(path)}: got nothing"):
             from_json(document)
+
+
+def test_a_judge_is_kept_and_must_be_in_the_pool() -> None:
+    judged = replace(EXAMPLE, scoring=ScoringSpec("a"))
+    assert from_json(to_json(judged)) == judged
+    with pytest.raises(SpecError, match=r"^scoring\.judge: got 'b', wanted a name of the pool: a"):
+        from_json(to_json(replace(EXAMPLE, scoring=ScoringSpec("b"))))

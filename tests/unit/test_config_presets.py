@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from services.cli import candidates
 from services.config import campaign as campaigns
 from services.config.document import from_json, to_json
 from services.config.presets import PRESETS, RECOMMENDED_NAME
@@ -147,3 +148,21 @@ def test_the_documented_table_is_the_mapping(name: str) -> None:
             section, field = row[0].strip("`").split(".")
             assert row[column].split(" ")[0] == str(PRESETS[name][section][field])
     assert len(rows) == 8
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_file_of_a_preset_alone_is_known_as_that(name: str) -> None:
+    assert candidates.preset_text(resolved(f"preset: {name}{FILE}")) == name
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("encoder: {singular_values: none, center: true}", "encoder.center yes, encoder.singular_values none"),
+        ("encoder: {singular_values: [lm_head]}", "encoder.singular_values of its own"),
+        ("encoder: {singular_values: [layers.3.mlp.up_proj]}", "encoder.singular_values of its own"),
+        ("search: {population: 7, sigma0: 0.5}", "search.population 7, search.sigma0 0.5"),
+    ],
+)
+def test_what_differs_from_the_nearest_preset_is_told(change: str, told: str) -> None:
+    assert candidates.preset_text(resolved(f"{FILE}{change}\n")) == f"nearest to recommended, but {told}"

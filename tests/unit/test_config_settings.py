@@ -91,8 +91,11 @@ def test_misspelt_variables_are_found() -> None:
 
 def test_the_data_folder_reaches_the_files(environment: Set) -> None:
     environment(data_dir="/data")
-    assert load_settings().path_variables({"A": "b"}) == {"A": "b", "TRINITY_DATA_DIR": "/data"}
-    assert Settings(data_dir=None).path_variables({"A": "b"}) == {"A": "b"}
+    benchmarks = {"TRINITY_BENCHMARK_DIR": str(Path("var/benchmarks").absolute())}
+    assert load_settings().path_variables({"A": "b"}) == {"A": "b", "TRINITY_DATA_DIR": "/data", **benchmarks}
+    assert Settings(data_dir=None).path_variables({"A": "b"}) == {"A": "b", **benchmarks}
+    own = Settings(benchmark_dir=Path("/sets")).path_variables({})
+    assert own["TRINITY_BENCHMARK_DIR"] == "/sets"
 
 
 def test_local_addresses_are_resolved(environment: Set) -> None:

@@ -12,8 +12,10 @@ from services.core.campaign import (
     Campaign,
     EncoderSpec,
     EvaluationSpec,
+    EvidenceUse,
     ModelSpec,
     ProtocolSpec,
+    ScoringSpec,
     SearchSpec,
     ValidationSpec,
 )
@@ -21,8 +23,10 @@ from services.core.ledger.budget import bound_tokens, bound_usage, largest_call_
 from services.core.ledger.plan import plan_of
 from services.core.ledger.price import Price
 from services.core.ledger.usage import Usage
+from services.core.protocol.evidence import LONGEST
 from services.core.protocol.ports import Message
 from services.core.protocol.roles import Role
+from services.core.scoring.judge import ASKS
 
 CHEAP, DEAR = Price(Decimal("0.1"), Decimal("0.4")), Price(Decimal(3), Decimal(15))
 COUNTS = st.integers(0, 10**6)
@@ -115,6 +119,26 @@ def test_masked_agents_have_no_logits_and_only_single_model_baselines_pay_their_
     turns = Usage(mixed.largest_tokens - cheap.largest_tokens - 40 * 100, 40 * 100)
     assert mixed.largest_usd - cheap.largest_usd == DEAR.cost(turns)
     assert mixed.expected_usd < dear.expected_usd
+
+
+def test_a_judge_rates_every_answer_and_may_be_asked_three_times() -> None:
+    plain, judged = (plan_of(campaign(scoring=ScoringSpec(judge)), [100]) for judge in (None, "a"))
+    episodes = 72 + 30 + 80
+    assert judged.expected_calls - plain.expected_calls == episodes
+    assert judged.largest_calls - plain.largest_calls == ASKS * episodes
+    assert judged.largest_tokens - plain.largest_tokens > ASKS * episodes * (100 + 100)
+    dear = plan_of(campaign(scoring=ScoringSpec("b")), [100])
+    assert plain.expected_usd < judged.expected_usd < dear.expected_usd
+    assert plain.largest_usd < judged.largest_usd < dear.largest_usd
+
+
+def test_the_largest_figures_hold_with_the_longest_evidence() -> None:
+    uses = (EvidenceUse.NONE, EvidenceUse.SHOW)
+    plain, shown = (plan_of(campaign(protocol=ProtocolSpec(evidence=use)), [100]) for use in uses)
+    assert shown.largest_tokens - plain.largest_tokens >= 142 * 5 * LONGEST
+    alone = ProtocolSpec(roles=(Role.WORKER,), evidence=EvidenceUse.SHOW)
+    without = plan_of(campaign(protocol=replace(alone, evidence=EvidenceUse.NONE)), [100])
+    assert plan_of(campaign(protocol=alone), [100]) == without, "nobody is there to read it"
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 
 from services.cli import diagnose
-from services.core.campaign import HeadKind, HeadSpec, Matrix, ProtocolSpec
+from services.core.campaign import HeadKind, HeadSpec, Matrix, Output, ProtocolSpec
 from services.core.policy.layout import Layout
 from services.core.problem import Problem, ScorerKind, Split
 from services.core.protocol.roles import ROLE_ORDER, Role, RoleSource
 from services.core.protocol.transcript import Item
 from services.core.states import CandidateKind, Purpose
 from services.core.statistics.answer_table import AnswerTable
-from services.diagnosis import blocks, choices, reinforce
+from services.diagnosis import blocks, choices, first_turn, reinforce
 from services.diagnosis.classify import Classified, classify
 from services.diagnosis.encoding import chosen
 from services.diagnosis.evidence import Evidence
+from services.diagnosis.states import Read
 from services.reports import diagnosis_page
 from services.reports.diagnosis import Diagnosis, Figure, Section, Table, missing, shown
 from services.storage.diagnosis import ChoiceRow, PlayedEpisode
@@ -32,7 +33,9 @@ def item(number: int = 1, role: Role = Role.WORKER, source: RoleSource = RoleSou
 def evidence() -> Evidence:
     campaign = small_campaign()
     layout = Layout.of_campaign(campaign)
-    return Evidence("campaign small", 1, campaign, layout, np.zeros(layout.size), "none", {})
+    names = tuple(model.name for model in campaign.pool)
+    theta = np.zeros(layout.size)
+    return Evidence("campaign small", 1, names, campaign.encoder, campaign.protocol, layout, theta, "none", {})
 
 
 def test_a_role_that_a_thinker_chose_has_no_part_in_the_gradient() -> None:
@@ -124,12 +127,12 @@ def test_rows_near_a_maximum_have_one_and_two_rows_are_coupled_along_a_common_di
 def test_the_closed_form_wants_recorded_scores_one_worker_turn_and_a_linear_head() -> None:
     found = evidence()
     recorded = Problem("k", "sums", "q", ScorerKind.RECORDED, scores={"ada": 1.0, "bob": 0.0})
-    one_turn = replace(found.campaign, protocol=ProtocolSpec(roles=(Role.WORKER,), max_turns=1))
+    one_turn = ProtocolSpec(roles=(Role.WORKER,), max_turns=1)
     other_head = replace(found.layout, spec=HeadSpec(HeadKind.BLOCK_DIAGONAL_2))
     searched = replace(found.layout, matrices=(Matrix("layers.0.mlp.up_proj", 4),))
 
     known = replace(found, problems={Split.TRAINING: (recorded,)})
-    fit = replace(known, campaign=one_turn)
+    fit = replace(known, protocol=one_turn)
     exact = {Split.TRAINING: (Problem("k", "sums", "q", ScorerKind.EXACT, "1"),)}
     assert "no recorded score" in replace(fit, problems=exact).no_table()
     assert "at most 2 turns" in known.no_table()
@@ -178,3 +181,21 @@ def test_the_terminal_shows_figures_reasons_and_tables(capsys: pytest.CaptureFix
 )
 def test_cells_show_the_digits_that_count(cell: float | None, text: str) -> None:
     assert shown(cell) == text
+
+
+def test_first_turns_are_the_softmaxes_of_the_logits_or_the_largest() -> None:
+    logits = np.array([[0.0, np.log(3), 0.0, 0.0, 0.0], [np.log(3), 0.0, np.log(2), 0.0, 0.0]])
+    drawn = first_turn.probabilities(logits, LAYOUT)
+    np.testing.assert_allclose(drawn, [[0.25, 0.75, 1 / 3, 1 / 3, 1 / 3], [0.75, 0.25, 0.5, 0.25, 0.25]])
+    largest = first_turn.probabilities(logits, replace(LAYOUT, spec=HeadSpec(output=Output.ARGMAX)))
+    np.testing.assert_array_equal(largest, [[0, 1, 1, 0, 0], [1, 0, 1, 0, 0]])
+    one_role = Layout.of(2, (Role.WORKER,), 3)
+    np.testing.assert_allclose(first_turn.probabilities(logits[:, :2], one_role), drawn[:, :2])
+
+
+def test_first_turns_are_shown_by_family_with_the_number_of_questions() -> None:
+    found = Read(("sums", "words", "sums"), np.zeros((3, 4)), np.zeros((3, 5)))
+    section = first_turn.section(evidence(), found)
+    figures = {figure.name: figure for figure in section.figures}
+    assert (figures["first turn: ada"].value, figures["first turn: thinker"].size) == (0.5, "3 questions")
+    assert [row[:2] for row in section.tables[0].rows] == [("sums", 2), ("words", 1)]

@@ -43,7 +43,9 @@ def make_service(request: pytest.FixtureRequest) -> Callable[[Path], EncoderServ
     def make(model_dir: Path) -> EncoderService:
         with pytest.MonkeyPatch.context() as patch:
             if request.param == "together":
-                patch.setattr(coordinator, "Alone", lambda *_: Together(threads=1, wait_seconds=0.05))
+                patch.setattr(
+                    coordinator, "Alone", lambda *_: Together(threads=1, most=CANDIDATES * QUESTIONS, wait_seconds=0.05)
+                )
             return EncoderService(model_dir)
 
     return make

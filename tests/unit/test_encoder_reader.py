@@ -15,7 +15,9 @@ from services.core.errors import SpecError
 from services.encoder.coordinator import EncoderService
 from services.encoder.decoder import Decoder, Layers, Piece
 from services.encoder.passes import Together
-from services.encoder.reader import Reader, Request, State
+from services.encoder.reader import Reader, Request, State, Stores
+from services.encoder.singular_values import SingularValues, bases_of
+from services.encoder.slm import SmallLanguageModel
 from tests.support.conversations import conversations
 from tests.support.slow_reference import SlowReference
 from tests.support.tiny_qwen3 import build_tiny_qwen3
@@ -70,6 +72,22 @@ def test_candidates_share_everything_below_the_first_changed_layer(
         new = len(encoder.token_ids(talk[1])) - len(encoder.token_ids(talk[0]))
         assert [entry[:2] for entry in passes] == [(0, 2), (2, 4)]
         assert all(entry[2] < new + 12 for entry in passes), "the new turn alone, and the generation prompt"
+
+
+def test_side_by_side_the_common_instruction_is_read_once(
+    folder: Path, tmp_path: Path, matrices: Callable[[str], tuple[Matrix, ...]], passes: list[Pass]
+) -> None:
+    """Once below the changed layer, and once above it for each candidate."""
+    seven = matrices("seven")
+    decoder = SmallLanguageModel.load(folder, "tiny").decoder
+    assert decoder is not None
+    reader = Reader(decoder, SingularValues(decoder, seven, bases_of(decoder, seven, tmp_path)), Stores(1 << 24), b"")
+    chains = [((1,) * 50 + (9,), (1,) * 50 + (2, 3, number)) for number in range(4)]
+    asked = [reader.request(chain, offsets(seed, seven)) for chain in chains for seed in range(2)]
+    for batch in (asked[:4], asked[4:]):
+        reader.states(batch)
+    new = [(0, 2, 3)] * 2, [(2, 4, 3)] * 4
+    assert passes == [(0, 2, 51), *new[0], *[(2, 4, 51)] * 2, *new[1], *new[0], *new[1]]
 
 
 @pytest.mark.parametrize("choice", ["seven", "nine"])
@@ -145,9 +163,9 @@ def test_one_bad_request_takes_nobody_along(together: Together) -> None:
 
 def test_large_batches_are_split_by_length(together: Together) -> None:
     reader = Sums()
-    long = (1,) * 30_000
+    long = (1,) * 8_000
     flights = [together.submit(reader, request(*long)) for _ in range(3)]
-    assert [flight.result(30)[0] for flight in flights] == [30_000] * 3
+    assert [flight.result(30)[0] for flight in flights] == [8_000] * 3
     assert reader.batches == [2, 1]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import time
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ from services.core.protocol.prompts import Part, router_messages
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
 from services.encoder.chat import ChatTokenizer
-from services.encoder.reading import FLOOR, LEFT_OUT, Cuts, Reading
+from services.encoder.reading import CUTTING_RULE, FLOOR, LEFT_OUT, Cuts, Reading
 from tests.support.tiny_qwen3 import SPECIAL, THINK, build_tiny_qwen3
 
 SCRIPTS = {
@@ -291,3 +292,17 @@ def test_cuts_are_counted_once_for_a_conversation_and_from_many_threads(chat: Ch
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(reading.token_ids, talks * 5))
     assert reading.cuts == Cuts(items=40)
+
+
+def test_the_cutting_rule_is_the_one_of_its_version(chat: ChatTokenizer, tokenizer: Any) -> None:
+    """Heads are bound to the rule: one that cuts otherwise needs another ``CUTTING_RULE``."""
+    question, texts = words(0, 40), [words(number, 10 * number) for number in range(1, 12)]
+    talks = [conversation(question, *texts[:count]) for count in (1, 6, 11)] + [conversation(words(9, 400), texts[0])]
+    reading = Reading(chat, 3, 420, 60)
+    assert [len(reading.token_ids(talk)) for talk in talks] == [388, 420, 420, 420]
+    read = "\n".join(tokenizer.decode(reading.token_ids(talk)) for talk in talks)
+    assert (CUTTING_RULE, hashlib.sha256(read.encode()).hexdigest()[:16]) == (1, "93d5fecbace19aea")
+
+
+def words(first: int, count: int) -> str:
+    return " ".join(f"w{number}" for number in range(1000 * first, 1000 * first + count))

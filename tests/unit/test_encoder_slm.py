@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from services.core.errors import PrerequisiteMissing, SpecError
-from services.encoder.slm import SmallLanguageModel, chosen, limit_threads
+from services.encoder.slm import SmallLanguageModel, chosen, limit_threads, memory_for
 from tests.support.tiny_qwen3 import build_tiny_qwen3
 
 IDS = tuple(range(20, 120))
@@ -108,3 +108,11 @@ def test_the_device_is_chosen_or_said_to_be_missing() -> None:
     assert chosen("cpu") == "cpu"
     with pytest.raises(PrerequisiteMissing, match=f"cuda:{here}.*TRINITY_DEVICE"):
         chosen(f"cuda:{here}")
+
+
+def test_on_a_gpu_what_is_remembered_gets_half_of_its_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: {"cuda:1": (20 << 30, 80 << 30)}[device])
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert memory_for("cuda:1") == 10 << 30
+    assert memory_for("cuda:2") == 2 << 30  # not here
+    assert memory_for("cpu") == 2 << 30

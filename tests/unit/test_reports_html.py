@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from services.reports import html, plots
 from services.reports.comparison import COORDINATOR, RANDOM
-from services.reports.records import CallFigure, CampaignFacts, CurveFigure, PolicyKind, Score
+from services.reports.records import CallFigure, CampaignFacts, CurveFigure, OutcomeFigure, PolicyKind, Score
 
 HOSTILE = '<script>alert("x")</script>&\'"'
 
@@ -56,6 +56,10 @@ def facts(**changes: object) -> CampaignFacts:
         calls=(CallFigure("ada", "worker", True, 1200, 3, 45_000, Decimal("0.5")),),
         commands=("manage.py campaign report small --out small",),
         specification={"version": 1},
+        outcomes=(
+            OutcomeFigure("training", "no_answer", True, 1234),
+            OutcomeFigure("training", "GradingUnavailable", False, 5),
+        ),
     )
     return replace(made, **changes)  # type: ignore[arg-type]
 
@@ -115,6 +119,13 @@ def test_every_number_carries_its_sample_size_seed_and_command(tmp_path: Path) -
     assert "On 40 held-out problems" in page
     assert "manage.py campaign report small" in page
     assert "By family" in page
+
+
+def test_outcomes_tell_what_had_no_reward_apart(tmp_path: Path) -> None:
+    page = html.write(facts(), tmp_path).read_text()
+    assert "<h2>Outcomes</h2>" in page
+    assert "<td>no_answer</td><td></td><td class=number>1,234</td>" in page
+    assert "<td>GradingUnavailable</td><td>no reward</td><td class=number>5</td>" in page
 
 
 @pytest.mark.parametrize("field", ["name", "state", "reason"])

@@ -6,15 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from services.core.campaign import Campaign, ProtocolSpec
+from services.core.campaign import Campaign, EvidenceUse, ProtocolSpec
 from services.core.ledger.budget import bound_usage
 from services.core.ledger.price import Price
 from services.core.ledger.usage import Usage
 from services.core.minibatch import validates
 from services.core.policy.layout import Layout
+from services.core.problem import Problem, ScorerKind
 from services.core.protocol.episode import single_turn
+from services.core.protocol.evidence import LONGEST, Evidence
 from services.core.protocol.prompts import messages_for
+from services.core.protocol.roles import Role
 from services.core.protocol.transcript import Transcript
+from services.core.scoring.judge import ASKS, judge_messages
 
 # Assumptions of the expected figures, good to a factor of about two: replies of a paragraph, four bytes to a token.
 TYPICAL_OUTPUT_TOKENS = 200
@@ -27,7 +31,9 @@ class Plan:
 
     ``largest_*`` hold if every episode uses all its turns, every reply its whole token limit (at four bytes a token)
     and every call the dearest model that may be chosen. ``expected_*`` assume uniform models, the middle of the
-    possible turns and short replies. Attempts that have to be repeated come on top; the budget's limits bound them.
+    possible turns and short replies. Where a judge is named, every episode is counted as one that it rates: once as
+    expected, as often as it may be asked at most. Attempts that have to be repeated come on top; the budget's limits
+    bound them.
 
     Attributes:
         dimension: n, the length of theta.
@@ -71,9 +77,13 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
     output = min(TYPICAL_OUTPUT_TOKENS, campaign.protocol.max_output_tokens)
     usual = [_episode(campaign.protocol, mean, (turns + 1) // 2, output, BYTES_PER_TOKEN)]
     usual.append(_episode(single_turn(campaign.protocol), mean, 1, output, BYTES_PER_TOKEN))
+    rated = several + single if campaign.judge is not None else 0
+    most_rated = _times(_rating(longest, campaign.protocol.max_output_tokens, bytes_per_token=1), rated * ASKS)
+    some_rated = _times(_rating(mean, output, BYTES_PER_TOKEN), rated)
     layout = Layout.of_campaign(campaign)
     pool = [model.price for model in campaign.pool]
     chosen = [pool[agent] for agent in layout.agents]
+    judge = pool[campaign.judge or 0]
     most, most_single = _times(largest[0], several), _times(largest[1], single)
     some, some_single = _times(usual[0], several), _times(usual[1], single)
     return Plan(
@@ -83,12 +93,12 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
         training_episodes=training,
         validation_episodes=validation,
         evaluation_episodes=coordinated + single,
-        largest_calls=several * turns + single,
-        largest_tokens=most.total + most_single.total,
-        largest_usd=_largest_cost(chosen, most) + _largest_cost(pool, most_single),
-        expected_calls=several * ((turns + 1) // 2) + single,
-        expected_tokens=some.total + some_single.total,
-        expected_usd=_mean_cost(chosen, some) + _mean_cost(pool, some_single),
+        largest_calls=several * turns + single + rated * ASKS,
+        largest_tokens=most.total + most_single.total + most_rated.total,
+        largest_usd=_largest_cost(chosen, most) + _largest_cost(pool, most_single) + judge.cost(most_rated),
+        expected_calls=several * ((turns + 1) // 2) + single + rated,
+        expected_tokens=some.total + some_single.total + some_rated.total,
+        expected_usd=_mean_cost(chosen, some) + _mean_cost(pool, some_single) + judge.cost(some_rated),
     )
 
 
@@ -111,13 +121,22 @@ def _episode(
     protocol: ProtocolSpec, question_bytes: int, turns: int, output_tokens: int, bytes_per_token: int
 ) -> Usage:
     """Return the tokens of one episode whose every turn reads the question and all earlier replies."""
+    finds = Role.VERIFIER in protocol.roles and protocol.evidence is not EvidenceUse.NONE
+    evidence = Evidence(False, False, "x" * 4 * LONGEST) if finds else None
     frame = max(
-        bound_usage(messages_for(role, Transcript("x" * question_bytes), protocol), 0).prompt_tokens
+        bound_usage(messages_for(role, Transcript("x" * question_bytes), protocol, evidence), 0).prompt_tokens
         for role in protocol.roles
     )
     reply_bytes = 4 * output_tokens
     prompt_bytes = sum(frame + earlier * (reply_bytes + 64) for earlier in range(turns))
     return Usage(prompt_bytes // bytes_per_token, turns * output_tokens, estimated=True)
+
+
+def _rating(question_bytes: int, output_tokens: int, bytes_per_token: int) -> Usage:
+    """Return the tokens of a judge's rating; questions count with their references."""
+    problem = Problem("", "", "x" * question_bytes, ScorerKind.JUDGE)
+    prompt = bound_usage(judge_messages(problem, "x" * 4 * output_tokens), 0).prompt_tokens
+    return Usage(prompt // bytes_per_token, output_tokens, estimated=True)
 
 
 def _times(usage: Usage, episodes: int) -> Usage:

@@ -12,13 +12,14 @@ from enum import StrEnum
 
 import numpy as np
 
-from services.core.campaign import ProtocolSpec, VerifierWithoutAnswer
+from services.core.campaign import EvidenceUse, ProtocolSpec, VerifierWithoutAnswer
 from services.core.protocol.answers import parse_thinker, parse_worker
+from services.core.protocol.evidence import Evidence, Examine
 from services.core.protocol.ports import Decision, ModelCall, Policy, Reply
 from services.core.protocol.prompts import messages_for
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
-from services.core.protocol.verdict import Verdict, parse_verdict
+from services.core.protocol.verdict import Verdict, VerdictSource, parse_verdict
 from services.core.protocol.visibility import router_view
 
 NOTHING_TO_CHECK = "There is no answer to check yet."
@@ -41,7 +42,7 @@ class EpisodeResult:
         termination: why it ended.
         answer: the latest Worker's final answer, or None.
         answered_by: pool index of the agent that gave it, or None.
-        calls: LLM calls made; a turn that had nothing to verify made none.
+        calls: LLM calls made; a turn with nothing to verify, or with a machine's verdict, made none.
         truncated: whether the latest Worker's reply was cut off at its limit of tokens.
     """
 
@@ -71,12 +72,18 @@ def run_episode(
     rng: np.random.Generator,
     *,
     check: Callable[[], None] = lambda: None,
+    examine: Examine = lambda work: None,
 ) -> EpisodeResult:
     """Play one episode.
 
     A Verifier chosen before any Worker has spoken has nothing to verify, so no model is asked and nothing is paid.
     ``protocol.verifier_without_answer`` says what happens instead: the turn counts as a REVISE, the episode ends
     without an answer (authors' code), or the agent acts as a Worker.
+
+    Unless ``protocol.evidence`` is ``none``, the answer under review is examined first. The Verifier reads what was
+    found; with ``decide`` a finding that refutes the answer is itself the verdict, and again nobody is asked and
+    nothing is paid. Later turns and the router read such a verdict like any other; of evidence that was only shown they
+    read what the Verifier makes of it.
 
     Args:
         query: the problem's question.
@@ -86,10 +93,11 @@ def run_episode(
         pool_size: number of pool models.
         rng: the episode's own generator.
         check: runs before every turn; raises when the episode must not go on (deadline, lease, pause).
+        examine: finds evidence on a Worker's turn, the same for the same turn.
 
     Raises:
         ValueError: the policy chose an agent or a role that the campaign does not have.
-        TrinityError: whatever ``check`` and ``call`` raise; the episode then has no result at all.
+        TrinityError: whatever ``check``, ``call`` and ``examine`` raise; the episode then has no result at all.
     """
     transcript = Transcript(query)
     named: Role | None = None
@@ -101,11 +109,15 @@ def run_episode(
         role, source = _role_of(decision, named, transcript, protocol)
         named = None
         if role is Role.VERIFIER and transcript.latest_work is None:
-            transcript = transcript.with_item(_nothing_to_check(number, decision, source))
+            transcript = transcript.with_item(_unasked(number, decision, source, NOTHING_TO_CHECK, VerdictSource.RULE))
             if protocol.verifier_without_answer is VerifierWithoutAnswer.END_ZERO:
                 break
             continue
-        messages = messages_for(role, transcript, protocol)
+        evidence = _evidence(role, transcript, protocol, examine)
+        if evidence is not None and evidence.refutes and protocol.evidence is EvidenceUse.DECIDE:
+            transcript = transcript.with_item(_unasked(number, decision, source, evidence.text, VerdictSource.MACHINE))
+            continue
+        messages = messages_for(role, transcript, protocol, evidence)
         reply = call(turn=number, agent=decision.agent, role=role, messages=messages)
         calls += 1
         item, named = _read_reply(number, decision, role, source, reply)
@@ -137,15 +149,24 @@ def _role_of(
     return role, source
 
 
-def _nothing_to_check(number: int, decision: Decision, source: RoleSource) -> Item:
+def _evidence(role: Role, transcript: Transcript, protocol: ProtocolSpec, examine: Examine) -> Evidence | None:
+    work = transcript.latest_work
+    if role is not Role.VERIFIER or work is None or protocol.evidence is EvidenceUse.NONE:
+        return None
+    return examine(work)
+
+
+def _unasked(number: int, decision: Decision, source: RoleSource, text: str, verdict_source: VerdictSource) -> Item:
+    """Return a Verifier's turn in which no model was asked and the answer is not accepted."""
     return Item(
         number=number,
         agent=decision.agent,
         role=Role.VERIFIER,
         role_source=source,
         output="",
-        text=NOTHING_TO_CHECK,
+        text=text,
         verdict=Verdict.REVISE,
+        verdict_source=verdict_source,
         logits=decision.logits,
     )
 
@@ -173,6 +194,7 @@ def _read_reply(
         text=text,
         answer=answer,
         verdict=verdict,
+        verdict_source=None if verdict is None else VerdictSource.MODEL,
         logits=decision.logits,
         truncated=reply.finish_reason == "length",
     )

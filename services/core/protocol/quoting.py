@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import re
 
-TAGS = ("question", "note", "proposed", "review", "idea", "answer", "suggestion", "suggested_role", "thought")
+TAGS = (
+    "question", "note", "proposed", "review", "evidence", "reference", "idea", "answer", "suggestion", "suggested_role",
+    "thought",
+)  # fmt: skip
 
 # One run of white space can match in one way only: two adjoining ones would make a long run cost its square.
 _TAG_AHEAD = rf"(?=\s*(?:/\s*)?(?:{'|'.join(TAGS)})(?![a-z0-9_]))"

@@ -18,7 +18,7 @@ _NOTE = re.compile(
     r"(.*?)(?:\n<proposed>\n(.*?)\n</proposed>)?\n</note>",
     re.DOTALL,
 )
-_REVIEW = re.compile(r"\n<review>\n.*?\n</review>", re.DOTALL)
+_REVIEW = re.compile(r"\n<review>\n.*?\n</review>(?:\n<evidence>\n(.*?)\n</evidence>)?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,12 @@ class Note:
 
 @dataclass(frozen=True)
 class Request:
-    """What an agent is asked to do: its role, the question and the notes of the earlier turns."""
+    """What an agent is asked to do: its role, the question, the notes of the earlier turns, a machine's findings."""
 
     role: Role
     query: str
     notes: tuple[Note, ...] = ()
+    evidence: str | None = None
 
     @property
     def worker_turns(self) -> int:
@@ -87,7 +88,9 @@ def read_request(messages: Sequence[Message]) -> Request:
     review = _REVIEW.match(user, end)
     if (review.end() if review else end) != len(user):
         raise ValueError(f"the user message has something unknown after its notes, at character {end}")
-    return Request(_read_role(messages[0].content), unquote(question.group(1)), tuple(notes))
+    found = review.group(1) if review else None
+    evidence = None if found is None else unquote(found)
+    return Request(_read_role(messages[0].content), unquote(question.group(1)), tuple(notes), evidence)
 
 
 def _read_role(system: str) -> Role:

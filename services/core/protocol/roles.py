@@ -19,4 +19,13 @@ class RoleSource(StrEnum):
     FIXED = "fixed"  # the campaign's rules left one role only: a single allowed role, or force_worker
 
 
+class CallRole(StrEnum):
+    """What a model call was made for: a turn in one of the roles, or rating the answer after the last turn."""
+
+    WORKER = Role.WORKER.value
+    THINKER = Role.THINKER.value
+    VERIFIER = Role.VERIFIER.value
+    JUDGE = "judge"
+
+
 ROLE_ORDER: tuple[Role, ...] = (Role.WORKER, Role.THINKER, Role.VERIFIER)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from services.core.protocol.roles import Role, RoleSource
-from services.core.protocol.verdict import Verdict
+from services.core.protocol.verdict import Verdict, VerdictSource
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Item:
         verdict: the Verifier's verdict; None for the other roles.
         logits: the head's output, or None.
         truncated: whether the output was cut off at its limit of tokens.
+        verdict_source: who gave the verdict; None for the other roles.
     """
 
     number: int
@@ -35,6 +36,7 @@ class Item:
     verdict: Verdict | None = None
     logits: tuple[float, ...] | None = None
     truncated: bool = False
+    verdict_source: VerdictSource | None = None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,14 @@ class Verdict(StrEnum):
     UNCLEAR = "unclear"  # treated as REVISE, counted apart
 
 
+class VerdictSource(StrEnum):
+    """Who gave a Verifier turn's verdict."""
+
+    MODEL = "model"
+    MACHINE = "machine"  # a program run on public examples failed; no model was asked
+    RULE = "rule"  # there was nothing to check yet; no model was asked
+
+
 _WORDS = {"accept": Verdict.ACCEPT, "revise": Verdict.REVISE, "reject": Verdict.REVISE}
 
 # White space, Markdown and quotation marks may stand before the word; a hyphen or a letter after it makes another word.

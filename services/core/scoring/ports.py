@@ -74,7 +74,7 @@ class Execution:
 
     Attributes:
         ending: how it ended.
-        status: exit status or minus the signal, None when it was ended for a limit.
+        status: exit status or minus the signal, None when it was ended for a limit or, a candidate, with its examiner.
         stdout: at most ``output_bytes``.
         stderr: likewise.
         wall_seconds: real time it took.

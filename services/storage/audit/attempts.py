@@ -6,7 +6,8 @@ from sqlalchemy import text
 
 from services.storage.audit.findings import by_statements
 
-# A Verifier chosen before any Worker has nothing to check, and no model is asked.
+# A Verifier chosen before any Worker has nothing to check, and no model is asked; nor is one where a machine may decide
+# and did. Older rows do not tell who gave the verdict.
 ONE_SCORE = text("""
 with tries as (
     select e.id, e.campaign_id, e.state, e.attempt, e.turns, count(a.number) as attempts,
@@ -21,8 +22,10 @@ with tries as (
 ), said as (
     select e.id, e.attempt, t.attempt as by_attempt, l.id as call, t.role = 'verifier' and not coalesce(
         bool_or(t.role = 'worker') over (partition by t.episode_id, t.attempt order by t.number
-            rows between unbounded preceding and 1 preceding), false) as silent
-    from episode e join turn t on t.episode_id = e.id
+            rows between unbounded preceding and 1 preceding), false)
+        or coalesce(t.verdict_source = 'machine' and t.verdict = 'revise'
+            and c.spec #>> '{campaign,protocol,evidence}' = 'decide', false) as silent
+    from episode e join turn t on t.episode_id = e.id join campaign c on c.id = e.campaign_id
     left join llm_call l on l.episode_id = t.episode_id and l.attempt = t.attempt and l.turn = t.number and l.try = 1
         and l.agent = t.agent and l.role = t.role
     where e.campaign_id = any(cast(:ids as bigint[]))

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
 from services.core.protocol.roles import Role, RoleSource
-from services.core.protocol.verdict import Verdict
+from services.core.protocol.verdict import Verdict, VerdictSource
 from services.core.states import AttemptOutcome, EpisodeState, Purpose
 from services.storage.tables.naming import (
     METADATA,
@@ -119,6 +119,7 @@ class TurnTable(SQLModel, table=True):
         one_of("role", Role),
         one_of("role_source", RoleSource),
         one_of("verdict", Verdict),
+        one_of("verdict_source", VerdictSource),
         rule("number", "number > 0"),
         rule("agent", "agent >= 0"),
         rule("verdict_role", "verdict is null or role = 'verifier'"),
@@ -131,6 +132,7 @@ class TurnTable(SQLModel, table=True):
     role: str = Field(sa_column=words())
     role_source: str = Field(sa_column=words())
     verdict: str | None = Field(sa_column=words(nullable=True))
+    verdict_source: str | None = Field(sa_column=words(nullable=True))
     text: str = Field(sa_column=words())
     output: str = Field(sa_column=words())
     answer: str | None = Field(sa_column=words(nullable=True))

@@ -10,7 +10,7 @@ from typing import ClassVar
 from sqlalchemy import Boolean, Column, ForeignKeyConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field, SQLModel
 
-from services.core.protocol.roles import Role
+from services.core.protocol.roles import CallRole
 from services.core.states import CallState
 from services.storage.tables.naming import (
     METADATA,
@@ -45,7 +45,7 @@ class LlmCallTable(SQLModel, table=True):
         # The sweep looks for open calls that nobody will settle; open ones are few.
         Index("ix_llm_call_open", "episode_id", "attempt", postgresql_where=text("state = 'open'")),
         one_of("state", CallState),
-        one_of("role", Role),
+        one_of("role", CallRole),
         rule("numbers", "turn > 0 and try > 0 and agent >= 0"),
         rule("reserved", "reserved_usd >= 0 and reserved_tokens >= 0"),
         rule("used", "prompt_tokens >= 0 and completion_tokens >= 0 and cost_usd >= 0 and latency_seconds >= 0"),

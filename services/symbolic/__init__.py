@@ -1,0 +1,1 @@
+"""Symbolic comparison of mathematical expressions in processes of its own; owns math-verify and sympy."""
