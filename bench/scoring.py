@@ -1,4 +1,5 @@
-"""Verdicts on answers: our mathematics scorer against math-verify alone, in the same run.
+"""Verdicts on answers, in the same run: our mathematics scorer against math-verify alone, the sandbox against a bare
+interpreter.
 
     python bench/scoring.py [--json] [--full] [--data ../shared/data]
 
@@ -7,6 +8,7 @@
 with its own defaults in the main thread of this process, already loaded. Ours is the product's scorer with one
 symbolic process behind it, started before the clock. ``..._agreement``: verdicts as labelled, on the recorded scores
 and on tests/data's pairs, which are hard on purpose. ``--full`` takes all recorded answers instead of every eighth.
+``sandbox_overhead_p50_ms``, ``sandbox_runs_per_s``: empty programs in the sandbox beside starts of its interpreter.
 """
 
 from __future__ import annotations

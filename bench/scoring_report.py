@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from bench.scoring_mathematics import measure_mathematics
+from bench.scoring_sandbox import measure_sandbox
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# Each part returns its own figures; what measures programs in the sandbox is one more entry here.
-PARTS: tuple[Callable[[Path, bool], dict[str, Any]], ...] = (measure_mathematics,)
+# Each part returns its own figures, given the folder of data and whether it may take long.
+PARTS: tuple[Callable[[Path, bool], dict[str, Any]], ...] = (
+    measure_mathematics,
+    lambda data, full: measure_sandbox(1000 if full else 100),
+)
 
 
 def main(description: str | None) -> int:

@@ -1,17 +1,9 @@
-"""Cost of a sandboxed program against a bare interpreter, in the same run and by turns.
-
-    python -m bench.scoring_sandbox [--runs 100]
-
-``overhead_p50_ms``: what a run through the sandbox, from the call to the answer, takes longer at the median than
-starting the same interpreter by ``python3 -I -S -c pass`` and waiting for it. ``runs_per_s`` and ``bare_runs_per_s``:
-programs and bare interpreters per second, as many at once as there are cores.
-"""
+"""Cost of a sandboxed program against a bare interpreter, in the same run and by turns."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -20,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from services.core.scoring.ports import Ending, Job
+from services.sandbox import usage
 from services.sandbox.client import SandboxRunner
 from services.sandbox.opening import open_runner
 
@@ -28,32 +21,35 @@ INTERPRETER = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
 def measure_sandbox(runs: int = 100) -> dict[str, object]:
-    """Return the figures.
+    """Return the figures of ``runs`` of each kind.
 
-    Args:
-        runs: of each kind.
+    ``sandbox_overhead_p50_ms`` is what a run through the sandbox, from the call to the answer, takes longer at the
+    median than starting the same interpreter by ``python3 -I -S -c pass`` and waiting for it; ``sandbox_runs_per_s``
+    is with as many at once as there are cores; ``sandbox_cpu_ms`` is the processor time of one, which a busy machine
+    changes less.
 
     Raises:
         PrerequisiteMissing: there is no sandbox on this machine.
     """
     cores = len(os.sched_getaffinity(0))
-    load = os.getloadavg()[0]
     with open_runner(places=cores) as runner:
         pairs = [(seconds(bare), seconds(lambda: sandboxed(runner))) for _ in range(runs)]
+        before = cpu_seconds(runner)
         rates = per_second(bare, runs, cores), per_second(lambda: sandboxed(runner), runs, cores)
+        used = [1000 * (after - start) / runs for start, after in zip(before, cpu_seconds(runner), strict=True)]
         name = runner.name
     bare_ms, sandboxed_ms = ([1000 * pair[side] for pair in pairs] for side in (0, 1))
     return {
         "sandbox": name,
-        "runs": runs,
-        "cores": cores,
-        "load_1m": round(load, 2),
-        "bare_p50_ms": round(statistics.median(bare_ms), 1),
+        "sandbox_overhead_p50_ms": round(statistics.median(sandboxed_ms) - statistics.median(bare_ms), 1),
+        "sandbox_runs_per_s": round(rates[1], 1),
         "sandbox_p50_ms": round(statistics.median(sandboxed_ms), 1),
-        "overhead_p50_ms": round(statistics.median(sandboxed_ms) - statistics.median(bare_ms), 1),
         "sandbox_p95_ms": round(statistics.quantiles(sandboxed_ms, n=20)[-1], 1),
+        "sandbox_cpu_ms": round(used[1], 1),
+        "bare_cpu_ms": round(used[0], 1),
+        "bare_p50_ms": round(statistics.median(bare_ms), 1),
         "bare_runs_per_s": round(rates[0], 1),
-        "runs_per_s": round(rates[1], 1),
+        "sandbox_runs": runs,
     }
 
 
@@ -65,6 +61,12 @@ def sandboxed(runner: SandboxRunner) -> None:
     done = runner.run(EMPTY)
     if (done.ending, done.status) != (Ending.EXITED, 0):
         raise AssertionError(f"an empty program ended with {done}")
+
+
+def cpu_seconds(runner: SandboxRunner) -> tuple[float, float]:
+    """Return the processor time of this process's ended children, and of the runner with everything below it."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime, usage.of_tree(runner.pid).cpu_seconds
 
 
 def seconds(action: Callable[[], None]) -> float:
@@ -79,13 +81,3 @@ def per_second(action: Callable[[], None], runs: int, at_once: int) -> float:
         for each in [threads.submit(action) for _ in range(runs)]:
             each.result()
     return runs / (time.perf_counter() - began)
-
-
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--runs", type=int, default=100)
-    print(json.dumps(measure_sandbox(arguments.parse_args().runs), indent=1))
-
-
-if __name__ == "__main__":
-    main()

@@ -16,6 +16,22 @@ from services.core.problem import Case, Problem, ProgramForm, ProgramTests, Scor
 
 NAME = "livecodebench"
 SECONDS = 6.0  # for each test, as in the authors' harness
+# What the authors' harness puts before every program: answers count on these names and on deep recursion.
+PRELUDE = """\
+from bisect import *
+from collections import *
+from copy import *
+from functools import *
+from heapq import *
+from itertools import *
+from math import *
+from operator import *
+from typing import *
+from builtins import *
+import bisect, collections, copy, datetime, functools, heapq, io, itertools, json, math, operator, random, re
+import statistics, string, sys
+sys.setrecursionlimit(50_000)
+"""
 LARGEST = 200_000_000  # characters of hidden tests: the database takes little more in one problem
 STDIN = "The program reads its input from standard input and writes its output to standard output."
 
@@ -27,7 +43,7 @@ def _item(line: Line, part: str, choices: Choices) -> Item:
     if sum(map(_size, hidden)) > LARGEST:
         raise SpecError(line.place, "more", f"tests of at most {LARGEST:,} characters; set `test_megabytes`")
     form = ProgramForm.STDIN if function is None else ProgramForm.FUNCTION
-    tests = ProgramTests(form, function, public, hidden, seconds=SECONDS)
+    tests = ProgramTests(form, function, public, hidden, prelude=PRELUDE, seconds=SECONDS)
     key = f"{NAME}/{fields.text(line, 'question_id')}"
     problem = Problem(key, NAME, _question(line, function), ScorerKind.PROGRAM, program=tests)
     return Item(line.place, fields.checked(line, problem), None)

@@ -36,7 +36,7 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    "PATH": "/usr/bin",
+    "PATH": "/program/bin:/usr/bin",
     "PYTHONHASHSEED": "0",  # the same program, the same verdict
     "TMPDIR": "/tmp",  # noqa: S108
     "USER": "nobody",

@@ -35,6 +35,7 @@ from services.sandbox.interpreter import Interpreter
 WANTED_VERSION = (0, 8)
 START_SECONDS = 30.0  # on a machine with nothing else to do it takes 5 ms
 PROGRAM = "/program/main.py"
+COMMANDS = ("/program/bin/python", "/program/bin/python3")
 PROCESSES = ("--proc", "/proc")
 # bubblewrap's own process in there has the program's user, who could write into its memory.
 FIRST_PROCESS = ("--perms", "0555", "--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1")
@@ -123,6 +124,7 @@ class Bubblewrap:
             *("--dev", "/dev", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
             *((*PROCESSES, *FIRST_PROCESS) if self._processes_visible else ()),
             *("--size", str(TEMPORARY_BYTES), "--tmpfs", "/tmp", "--file", str(SOURCE), PROGRAM),  # noqa: S108
+            *(part for name in COMMANDS for part in ("--symlink", self._interpreter.executable, name)),
             *("--remount-ro", "/", "--chdir", "/tmp"),  # noqa: S108
             *(part for name, value in ENVIRONMENT.items() for part in ("--setenv", name, value)),
             *("--", *self._interpreter.command, PROGRAM),

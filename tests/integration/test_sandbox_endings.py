@@ -66,6 +66,7 @@ with multiprocessing.Pool(2) as pool:
     assert pool.map(abs, [-1, 2]) == [1, 2]
 assert subprocess.run([sys.executable, "-c", "print(5)"], capture_output=True).stdout == b"5\\n"
 assert subprocess.run("echo hello", shell=True, capture_output=True).stdout == b"hello\\n"
+assert subprocess.run(["python", "-c", "import json; print(6)"], capture_output=True).stdout == b"6\\n"
 assert sqlite3.connect(":memory:").execute("select 1").fetchone() == (1,)
 assert zoneinfo.ZoneInfo("Europe/Berlin") if os.path.isdir("/usr/share/zoneinfo") else True
 assert os.path.expanduser("~") == "/tmp"

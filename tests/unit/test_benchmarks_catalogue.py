@@ -14,6 +14,7 @@ import pytest
 from services.benchmarks import sources
 from services.benchmarks.catalogue import BENCHMARKS, benchmark
 from services.benchmarks.folders import Opened, open_folder
+from services.benchmarks.livecodebench import PRELUDE
 from services.benchmarks.loading import splits_of
 from services.benchmarks.record import Choices
 from services.core.errors import PrerequisiteMissing, SpecError
@@ -162,12 +163,14 @@ def test_gpqa_options_are_shuffled_by_the_seed_and_by_each_row_alone(tmp_path: P
 
 def test_contest_problems_keep_public_and_hidden_tests_apart(tmp_path: Path) -> None:
     function, stdin = problems("livecodebench", tmp_path)[:2]
+    called, read = (
+        (Case("[1]", "2"), Case("[2]", "4"), Case("[3]", "6")),
+        (Case("2", "4"), Case("3", "6"), Case("4", "8")),
+    )
     assert function.program == ProgramTests(
-        ProgramForm.FUNCTION, "double", (Case("[0]", "0"),), (Case("[1]", "2"), Case("[2]", "4"), Case("[3]", "6"))
+        ProgramForm.FUNCTION, "double", (Case("[0]", "0"),), called, prelude=PRELUDE
     )
-    assert stdin.program == ProgramTests(
-        ProgramForm.STDIN, None, (Case("1", "2"),), (Case("2", "4"), Case("3", "6"), Case("4", "8"))
-    )
+    assert stdin.program == ProgramTests(ProgramForm.STDIN, None, (Case("1", "2"),), read, prelude=PRELUDE)
     assert "class Solution:\n    def double(self, n: int) -> int:\n```" in function.question
     assert "standard input" in stdin.question
     assert "standard input" not in function.question
