@@ -175,7 +175,7 @@ def _difference(given: Any, written: Any, path: tuple[Key, ...]) -> tuple[tuple[
         for key in [*given, *written]:
             if key not in written:
                 return path, key, f"one of the keys {', '.join(sorted(written))}"
-            if key not in given and (*(part for part in path if isinstance(part, str)), key) in ADDED:
+            if key not in given and tuple(part for part in (*path, key) if not isinstance(part, int)) in ADDED:
                 continue
             found = _difference(given.get(key, ABSENT), written[key], (*path, key))
             if found is not None:

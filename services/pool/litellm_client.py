@@ -212,7 +212,7 @@ def _shared_client() -> WatchedClient:
 
 
 def _quieten() -> None:
-    """Hold the libraries to warnings, whatever LITELLM_LOG or OPENAI_LOG say: their debug lines show keys."""
+    """Hold the libraries to warnings, whatever LITELLM_LOG or OPENAI_LOG say: their debug lines show whole requests."""
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)
 

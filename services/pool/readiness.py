@@ -82,7 +82,9 @@ def _notes(model: ModelSpec, max_output_tokens: int) -> list[str]:
     if not price.input_per_million and not price.output_per_million:
         notes.append("its price is 0: no budget in USD will ever stop it")
     if facts is None:
-        notes.append("litellm's list does not have it; price and context_window cannot be compared")
+        # A name behind somebody's own address says nothing about what it costs there.
+        if model.base_url is None:
+            notes.append("litellm's list does not have it; price and context_window cannot be compared")
         return notes
     listed = tuple(_per_million(facts.get(name)) for name in ("input_cost_per_token", "output_cost_per_token"))
     if None not in listed and listed != (price.input_per_million, price.output_per_million):
@@ -99,7 +101,6 @@ def _notes(model: ModelSpec, max_output_tokens: int) -> list[str]:
 
 
 def _facts(model: ModelSpec) -> Mapping[str, Any] | None:
-    # A name behind somebody's own address says nothing about what it costs there.
     if model.base_url is not None:
         return None
     prices: Mapping[str, Mapping[str, Any]] = litellm.model_cost

@@ -59,7 +59,7 @@ def settings(body: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.filterwarnings("ignore")  # litellm's own, at the first import of a provider's types
 @pytest.mark.parametrize(("name", "wanted"), [("paper", WANTED), ("paper-full-power", FULL_POWER)])
 def test_each_model_gets_its_settings(provider_of: ProviderOf, name: str, wanted: dict[str, dict[str, Any]]) -> None:
-    file = campaigns.load(SHIPPED / f"{name}.yaml", {"TRINITY_DATA_DIR": "/data"})
+    file = campaigns.load(SHIPPED / f"{name}.yaml", {"TRINITY_BENCHMARK_DIR": "/sets"})
     protocol, provider = campaigns.protocol(file), provider_of(in_its_dialect)
     models = [elsewhere(model, provider) for model in campaigns.models(file)]
     assert [model.name for model in models] == list(wanted)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import os
 import re
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -150,7 +147,7 @@ name: checked
 problems: {{source: generated, families: [chain_sum], training: 60, validation: 0, heldout: 6}}
 pool:
   - {{name: able, model: openai/able, base_url: "{url}", api_key_env: ABLE_KEY, price: {{input: 1, output: 2}}}}
-  - {{name: keyless, model: anthropic/able, base_url: "{bare}", price: {{input: 1, output: 2}}}}
+  - {{name: other, model: anthropic/able, base_url: "{bare}", api_key_env: ABLE_KEY, price: {{input: 1, output: 2}}}}
 protocol: {{max_output_tokens: 64}}
 validation: {{problems: 0}}
 evaluation: {{problems: 6}}
@@ -158,20 +155,18 @@ budget: {{usd: 10}}
 """
 
 
-def test_a_process_with_all_debugging_on_prints_no_key(tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text(f"OPENAI_API_KEY={FOUND}\nANTHROPIC_API_KEY={FILED}\n")
+def test_pool_check_with_all_debugging_on_prints_no_key(bare_cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    (bare_cli.folder / ".env").write_text(f"OPENAI_API_KEY={FOUND}\nANTHROPIC_API_KEY={FILED}\n")
+    monkeypatch.chdir(bare_cli.folder)
     loud = {"LITELLM_LOG": "DEBUG", "OPENAI_LOG": "debug", "TRINITY_LOG_LEVEL": "debug", "ABLE_KEY": NAMED}
-    root = str(Path(__file__).parents[2])
+    for name, value in {**loud, "PYTHONPATH": str(Path(__file__).parents[2])}.items():
+        bare_cli.set(name, value)
     with ScriptedProvider(*ECHOES.values()) as provider:
-        path = tmp_path / "checked.yaml"
-        path.write_text(FILE.format(url=provider.url, bare=provider.url.removesuffix("/v1")))
-        done = subprocess.run(
-            [sys.executable, "-m", "worker.pool_check", str(path), "--max-usd", "1"],
-            cwd=tmp_path,
-            env={**os.environ, **loud, "PYTHONPATH": root},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        text = FILE.format(url=provider.url, bare=provider.url.removesuffix("/v1"))
+        done = bare_cli("pool", "check", bare_cli.campaign(text))
+    assert done.code == 1
     assert len(provider.requests) == 6
-    assert "canary" not in done.stdout + done.stderr
+    assert [line.split()[:2] for line in done.out.splitlines()[2:5]] == [
+        ["able", role] for role in ("worker", "thinker", "verifier")
+    ]
+    assert "canary" not in done.out + done.err

@@ -95,6 +95,7 @@ Script = Callable[[Logged], Step]
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 256  # many callers connect at the same moment
 
     def server_bind(self) -> None:
         socketserver.TCPServer.server_bind(self)

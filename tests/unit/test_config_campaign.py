@@ -312,7 +312,7 @@ def test_recorded_scores_need_single_worker_turns(protocol: str, place: str) -> 
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.yaml")), ids=lambda path: path.stem)
 def test_shipped_campaigns_are_valid(path: Path) -> None:
-    file = campaigns.load(path, {"TRINITY_DATA_DIR": "/data"})
+    file = campaigns.load(path, {"TRINITY_DATA_DIR": "/data", "TRINITY_BENCHMARK_DIR": "/sets"})
     campaign = campaigns.resolve(file, KNOWN[BUNDLED])
     assert campaign.name == path.stem
     assert campaign.evaluation.problems > 0

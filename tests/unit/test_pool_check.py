@@ -17,12 +17,9 @@ from services.core.protocol.roles import Role
 from services.pool.litellm_client import LitellmPool
 from services.pool.probe import probe
 from services.pool.readiness import readiness
-from tests.support.command_line import CommandLine, bare_cli
 from tests.support.model_pool import PRICE, model
 from tests.support.provider import Logged, ScriptedProvider, Step, error, reply
 from worker import pool_check
-
-__all__ = ["bare_cli"]
 
 KEY = "sk-canary-0123456789"
 FREE = Price(Decimal(0), Decimal(0))
@@ -154,14 +151,3 @@ def test_prices_are_compared_with_the_list() -> None:
     assert found.missing == ()
     assert "budget in USD" in found.notes[0]
     assert "litellm's list has 1.25 and 10" in found.notes[1]
-
-
-def test_the_command_shows_a_table_and_its_status(bare_cli: CommandLine, file: Path) -> None:
-    bare_cli.set("ABLE_KEY", KEY)
-    done = bare_cli("pool", "check", str(file))
-    assert done.code == 1
-    assert "NO_SUCH_KEY is not set" in done.out
-    assert [line.split()[:4] for line in done.out.splitlines()[2:5]] == [
-        ["able", role, "ok", "ok"] for role in ("worker", "thinker", "verifier")
-    ]
-    assert KEY not in done.out + done.err
