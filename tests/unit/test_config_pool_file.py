@@ -15,7 +15,7 @@ from services.core.problem import ScorerKind
 from services.encoder.catalogue import BUNDLED, KNOWN
 
 INFRA = Path(__file__).parents[2] / "infra"
-DATA = {"TRINITY_DATA_DIR": "/data"}
+DATA = {"TRINITY_DATA_DIR": "/data", "TRINITY_BENCHMARK_DIR": "/sets"}
 
 SIMULATED = """\
 kind: simulated
