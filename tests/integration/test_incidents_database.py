@@ -170,7 +170,7 @@ def test_35_upgrades_in_a_loop_never_make_work_fail(database: Database, database
 
 def test_37_a_leader_that_dies_in_its_sweep_leaves_the_sweep_to_the_next(database: Database, database_url: str) -> None:
     at = scene(database)
-    at.claim(0, lease_seconds=0.01)
+    at.claim(0, lease_seconds=0.0)
     dying = Database(database_url, application_name="dying leader", pool_size=1)
 
     def sweep() -> None:

@@ -49,17 +49,15 @@ except TrinityError as error:
     raise SystemExit(1)
 """
 SLEEPER = "import signal; signal.pause()"
+# A signal between a handler's installation and ``pause`` would be slept through; a blocked one waits.
 DRAINER = """
 import os, signal, sys
-def leave(*_):
-    os.write(1, b"drained\\n")
-    with open("order", "a") as file:
-        file.write(sys.argv[1] + "\\n")
-    sys.exit(0)
-signal.signal(signal.SIGTERM, leave)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 open(sys.argv[1] + ".ready", "w").close()
-while True:
-    signal.pause()
+signal.sigwait({signal.SIGTERM})
+os.write(1, b"drained\\n")
+with open("order", "a") as file:
+    file.write(sys.argv[1] + "\\n")
 """
 STUBBORN = """
 import signal
