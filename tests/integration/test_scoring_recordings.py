@@ -8,8 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
+from services.core.problem import ScorerKind
+from services.core.scoring.extraction import marked_answer
 from services.core.scoring.grade import Outcome
 from services.core.scoring.mathematics import grade_mathematics
+from services.core.scoring.scorer import agree
 from services.symbolic.pool import SymbolicPool
 from tests.support.mathematics import read_rows, shared_data, symbolic
 
@@ -72,3 +75,13 @@ def test_replies_get_their_recorded_scores(symbolic: SymbolicPool, texts: str, f
             different.add((one.key, one.model))
     assert found >= 400
     assert different == KNOWN[texts]
+
+
+def test_replies_that_are_literals_get_their_recorded_scores() -> None:
+    """The recorded grader takes the number 4 for the string '4', and quotes around nothing for an answer."""
+    different = {
+        one.reference
+        for one in recorded("zeroeval_texts_crux.jsonl", "zeroeval_crux.jsonl")
+        if agree(ScorerKind.LITERAL, one.reference, marked_answer(one.reply)) is not one.correct
+    }
+    assert different == {"'[4]'", "''"}
