@@ -23,8 +23,10 @@ pytest_plugins = [
     "tests.support.auditing",
 ]
 
-# A run started in the background may ignore Ctrl-C, and so would every process that the tests start and interrupt.
+# A run started in the background may ignore Ctrl-C or a closed terminal, and so would every process that the tests
+# start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 KEPT = ("TRINITY_TEST_", "TRINITY_DATA_DIR", "TRINITY_MODEL_DIR")
 

@@ -117,13 +117,15 @@ class Bubblewrap:
             *(self._tool.path, "--unshare-user", "--unshare-all", "--die-with-parent", "--new-session"),
             *("--clearenv", "--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--hostname", "sandbox"),
             *("--seccomp", str(FILTER), "--json-status-fd", str(STATUS), "--block-fd", str(GO)),
+            # First: an interpreter's environment may lie below it.
+            *("--size", str(TEMPORARY_BYTES), "--tmpfs", "/tmp"),  # noqa: S108
             *shown,
             *(part for path in self._interpreter.hidden for part in ("--perms", "0555", "--tmpfs", path)),
             *(part for path in self._interpreter.hidden for part in ("--remount-ro", path)),
             *(part for path, target in self._interpreter.links for part in ("--symlink", target, path)),
             *("--dev", "/dev", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
             *((*PROCESSES, *FIRST_PROCESS) if self._processes_visible else ()),
-            *("--size", str(TEMPORARY_BYTES), "--tmpfs", "/tmp", "--file", str(SOURCE), PROGRAM),  # noqa: S108
+            *("--file", str(SOURCE), PROGRAM),
             *(part for name in COMMANDS for part in ("--symlink", self._interpreter.executable, name)),
             *("--remount-ro", "/", "--chdir", "/tmp"),  # noqa: S108
             *(part for name, value in ENVIRONMENT.items() for part in ("--setenv", name, value)),

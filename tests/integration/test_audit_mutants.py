@@ -54,7 +54,7 @@ def stage(database: Database) -> Stage:
 
 def lost(stage: Stage, campaign_id: CampaignId) -> ClaimedEpisode:
     """Return a claim whose lease was taken back while its worker was away."""
-    claim = stage.claim(stage.due(campaign_id)[0], lease_seconds=0.001)
+    claim = stage.claim(stage.due(campaign_id)[0], lease_seconds=0.0)
     with stage.database.transaction() as conn:
         assert leases.expire(conn, epoch=stage.epoch) == 1
     return claim

@@ -43,7 +43,7 @@ FINAL = {CampaignState.COMPLETED, CampaignState.FAILED, CampaignState.CANCELLED}
 PASS_TIME = (
     """update episode set available_at = least(available_at, now()), published_at = published_at - interval '1 day',
         lease_expires_at = lease_expires_at - interval '1 day' where state in ('pending', 'queued', 'running')""",
-    "update meter set open_until = least(open_until, now()), probe_until = null",
+    "update meter set open_until = least(open_until, now()), probe_until = null where open_until is not null",
     "update event set next_attempt_at = least(next_attempt_at, now()) where processed_at is null",
 )
 

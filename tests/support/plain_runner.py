@@ -115,7 +115,8 @@ class _Running:
         return Execution(ending, exact, bytes(self._read["stdout"]), bytes(self._read["stderr"]), wall, cpu)
 
     def _ending(self, code: int, cpu: float) -> Ending:
-        if code == -signal.SIGXCPU or (code == -signal.SIGKILL and cpu >= self.job.limits.cpu_seconds - 0.1):
+        # The kernel counts by its own clock, which may run ahead of the one that is told afterwards.
+        if code == -signal.SIGXCPU or (code == -signal.SIGKILL and cpu >= 0.75 * self.job.limits.cpu_seconds):
             return Ending.CPU_TIME
         return Ending.EXITED if code >= 0 else Ending.KILLED
 

@@ -74,7 +74,7 @@ class Stage:
                 role=Role.WORKER,
                 tokens=100,
                 usd=Decimal("0.001"),
-                lease_seconds=LEASE_SECONDS if settled else 0.001,
+                lease_seconds=LEASE_SECONDS if settled else 0.0,
             )
             if settled:
                 ledger.settle_call(conn, call, Settlement(Usage(20, 10), Decimal("0.0003"), 0.1))

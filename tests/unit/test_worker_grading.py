@@ -88,7 +88,8 @@ def test_what_is_no_call_does_not_count_against_the_deadline(monkeypatch: pytest
     clock = iter([100.0, 107.0, 200.0, 200.0])
     monkeypatch.setattr("worker.calls.time", SimpleNamespace(monotonic=lambda: next(clock)))
     nothing: Any = None
-    metered = calls.MeteredCalls(nothing, nothing, nothing, nothing, 150.0, nothing)
+    lease: Any = SimpleNamespace(claim=None)
+    metered = calls.MeteredCalls(nothing, nothing, nothing, lease, 150.0, nothing)
     with metered.aside():
         assert metered.deadline == 150.0
     assert metered.deadline == 157.0
