@@ -27,13 +27,18 @@ def children() -> set[int]:
     """Return the processes of the symbolic comparison that this process has."""
     found = set()
     for task in Path("/proc/self/task").iterdir():
-        for pid in (task / "children").read_text().split():
-            try:
-                if b"services.symbolic.child" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    found.add(int(pid))
-            except OSError:  # it just ended
-                continue
+        for pid in text_of(task / "children").split():
+            if "services.symbolic.child" in text_of(Path(f"/proc/{pid}/cmdline")):
+                found.add(int(pid))
     return found
+
+
+def text_of(place: Path) -> str:
+    """Return what stands there; nothing when the thread or process has just ended."""
+    try:
+        return place.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 @pytest.fixture
