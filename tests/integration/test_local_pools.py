@@ -13,7 +13,7 @@ import pytest
 import reasoning_gym
 
 from services.core.families import FAMILIES
-from services.core.local_pool import Faults, Latency, SimulatedModel, SimulatedPool, Skill
+from services.core.local_pool import Faults, Latency, LocalPool, SimulatedModel, SimulatedPool, Skill
 from services.core.problem import ScorerKind
 from services.core.protocol.answers import parse_thinker, parse_worker
 from services.core.protocol.roles import Role, RoleSource
@@ -247,6 +247,24 @@ class TestProtocol:
             "finish_reason": "length",
         }
         assert cut["usage"]["completion_tokens"] == 3
+
+    def test_a_new_or_mended_pool_needs_no_restart(self) -> None:
+        files: dict[str, LocalPool | UnavailablePool] = {}
+        with LocalPoolServer([UnavailablePool("sim", "line 3 is wrong")], port=0, find=files.get) as url:
+            client = Client(url, "sim")
+            try:
+                statuses = [client.ask("able", Role.WORKER, Transcript(SUM))[0]]
+                files["sim"] = UnavailablePool("sim", "line 4 is wrong")
+                statuses.append(client.ask("able", Role.WORKER, Transcript(SUM))[0])
+                files["sim"] = simulated(Skill(1, 1, 1))
+                statuses.append(client.ask("able", Role.WORKER, Transcript(SUM))[0])
+                assert statuses == [503, 503, 200]
+                assert client.send("GET", "/late/v1/models")[0] == 404
+                files["late"] = replace(simulated(Skill(1, 1, 1)), name="late")
+                assert client.send("GET", "/late/v1/models")[0] == 200
+                assert client.send("GET", "/healthz")[1] == {"pools": {"sim": "ready", "late": "ready"}}
+            finally:
+                client.connection.close()
 
     def test_an_unavailable_pool_says_why(self) -> None:
         with serving(UnavailablePool("broken", "line 3 is wrong")) as client:

@@ -24,7 +24,6 @@ class Served:
     weather: Weather
 
 
-@dataclass(frozen=True)
 class Offer:
     """All that the handlers share.
 
@@ -34,9 +33,24 @@ class Offer:
         stopping: set when the server stops; ends every wait.
     """
 
-    served: Mapping[str, Served]
-    unavailable: Mapping[str, str]
-    stopping: threading.Event
+    def __init__(self, pools: Mapping[str, Served | str], look: Callable[[str], Served | str | None]) -> None:
+        """Offer pools, a reason in place of one that cannot be served; ``look`` finds one that is not offered yet."""
+        self.served = {name: pool for name, pool in pools.items() if isinstance(pool, Served)}
+        self.unavailable = {name: reason for name, reason in pools.items() if isinstance(reason, str)}
+        self.stopping = threading.Event()
+        self._look = look
+        self._looking = threading.Lock()
+
+    def find(self, name: str) -> Served | str | None:
+        """Return a pool, or why it cannot be served, or None; a file that is new or mended needs no restart."""
+        if name in self.served or not name:
+            return self.served.get(name)
+        with self._looking:
+            found = self.served.get(name) or self._look(name)
+            if isinstance(found, Served):
+                self.served = {**self.served, name: found}
+                self.unavailable = {other: why for other, why in self.unavailable.items() if other != name}
+        return found if found is not None else self.unavailable.get(name)
 
 
 class HungError(Exception):
@@ -131,9 +145,10 @@ class PoolHandler(BaseHTTPRequestHandler):
     def _served(self, method: str) -> Served:
         _, _, rest = self.path.partition("/")
         name, _, tail = rest.partition("/")
-        if name in self.offer.unavailable:
-            raise RefusalError(503, "pool_unavailable", f"pool {name} is not served: {self.offer.unavailable[name]}")
-        if name not in self.offer.served or tail != f"v1/{method}":
+        found = self.offer.find(name)
+        if isinstance(found, str):
+            raise RefusalError(503, "pool_unavailable", f"pool {name} is not served: {found}")
+        if found is None or tail != f"v1/{method}":
             known = ", ".join(self.offer.served) or "none"
             raise RefusalError(404, "not_found", f"nothing at {self.path}; wanted /POOL/v1/{method}, pools: {known}")
-        return self.offer.served[name]
+        return found

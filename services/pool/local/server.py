@@ -6,7 +6,7 @@ import socket
 import socketserver
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http.server import ThreadingHTTPServer
 from typing import Any
@@ -70,14 +70,21 @@ class LocalPoolServer:
         pools: what to serve, names unique.
         host: address to listen at; the server checks no key, so anything but loopback is for closed networks.
         port: 0 takes a free one.
+        find: looks for a pool that is asked for and not served yet.
     """
 
-    def __init__(self, pools: Sequence[LocalPool | UnavailablePool], host: str = "127.0.0.1", port: int = 8790) -> None:
-        self._offer = Offer(
-            {pool.name: _served(pool) for pool in pools if not isinstance(pool, UnavailablePool)},
-            {pool.name: pool.reason for pool in pools if isinstance(pool, UnavailablePool)},
-            threading.Event(),
-        )
+    def __init__(
+        self,
+        pools: Sequence[LocalPool | UnavailablePool],
+        host: str = "127.0.0.1",
+        port: int = 8790,
+        find: Callable[[str], LocalPool | UnavailablePool | None] = lambda name: None,
+    ) -> None:
+        def look(name: str) -> Served | str | None:
+            found = find(name)
+            return None if found is None else _offered(found)
+
+        self._offer = Offer({pool.name: _offered(pool) for pool in pools}, look)
         self._address = (host, port)
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None
@@ -123,8 +130,7 @@ def _models(pool: LocalPool) -> ServedPool:
     return Simulated(pool) if isinstance(pool, SimulatedPool) else Replay(pool)
 
 
-def _served(pool: LocalPool) -> Served:
-    return Served(
-        _models(pool),
-        Weather(pool.seed, pool.latency, pool.faults),
-    )
+def _offered(pool: LocalPool | UnavailablePool) -> Served | str:
+    if isinstance(pool, UnavailablePool):
+        return pool.reason
+    return Served(_models(pool), Weather(pool.seed, pool.latency, pool.faults))
