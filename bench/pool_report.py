@@ -45,8 +45,10 @@ def provider(latency: float) -> Iterator[str]:
     words = [sys.executable, "-m", "bench.pool_provider", "--latency", str(latency)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
-        process.terminate()
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
+        finally:
+            process.terminate()  # else an error would wait for it for ever
 
 
 def callers(url: str) -> Mapping[str, Call]:
