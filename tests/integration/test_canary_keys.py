@@ -112,13 +112,19 @@ def test_nothing_kept_or_shown_has_a_key(
         name = at.campaign().name
         shown = [cli(*words) for words in (("campaign", "show", name), ("campaign", "show", name, "--json"))]
         shown.append(cli("campaign", "export", name, "--out", str(tmp_path / "out")))
+        shown.append(cli("campaign", "report", name, "--out", str(tmp_path / "page")))
+        shown.append(cli("pool", "status"))
+        counted = at.runtime.counts.read
     texts = {"database": kept, "broker": sent, "logs": caplog.text, "output": "".join(capfd.readouterr())}
     texts |= {f"command {place}": one.out + one.err for place, one in enumerate(shown)}
     texts |= {path.name: path.read_text() for path in (tmp_path / "out").glob("*")}
-    with metrics.serve("127.0.0.1", [0], lambda: {"calls_total": 1.0}) as port:
+    texts |= {path.name: path.read_text(errors="replace") for path in (tmp_path / "page").rglob("*") if path.is_file()}
+    with metrics.serve("127.0.0.1", [0], counted) as port:
         texts["metrics"] = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
     assert len(texts["database"]) > 1000
-    assert "campaign.json" in texts
+    assert {"campaign.json", "index.html"} <= set(texts)
+    assert "call_errors_total" in texts["metrics"]
+    assert [one.code for one in shown] == [0] * len(shown)
     assert "episode_id" in texts["broker"]
     assert {where for where, text in texts.items() if any(canary in text for canary in CANARIES)} == set()
 
