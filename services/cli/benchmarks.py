@@ -191,9 +191,10 @@ def show_check(one: Chosen, limit: int | None, jobs: int, python: Path | None, a
              "graded": len(report.graded), "without_reference": report.without, **times, "failed": report.failed}
         )  # fmt: skip
         return not report.failed
-    render.show(f"{one.benchmark.title}: {passed:,} of {len(report.graded):,} references pass, {_times(times)}")
+    if report.graded:
+        render.show(f"{one.benchmark.title}: {passed:,} of {len(report.graded):,} references pass, {_times(times)}")
     if report.without:
-        render.show(f"{report.without:,} problems have no reference that could be graded")
+        render.show(f"{one.benchmark.title}: {report.without:,} problems have no reference that could be graded")
     for name in ("rows", "left out", "changed since fetched"):
         if contents[name]:
             render.show(f"{name}: {_in_words(contents[name])}")
