@@ -149,7 +149,7 @@ class Asking:
         def attempt(number: int) -> Reply:
             nonlocal cost
             try:
-                return self.pool.complete(
+                reply = self.pool.complete(
                     agent,
                     messages,
                     max_output_tokens=protocol.max_output_tokens,
@@ -160,6 +160,8 @@ class Asking:
                 if error.billed_unknown:
                     cost += largest_call_cost(price, messages, protocol.max_output_tokens)
                 raise
+            cost += price.cost(reply.usage)  # also of an empty one, which is asked for again
+            return reply
 
         try:
             reply = call_with_retries(attempt, self.retries, time.sleep, random.Random())  # noqa: S311 - only waits
@@ -167,7 +169,7 @@ class Asking:
             raise
         except PoolError as error:
             return None, cost, type(error).__name__
-        return reply, cost + price.cost(reply.usage), None
+        return reply, cost, None
 
 
 def _calls(asked: Sequence[Question]) -> list[Call]:

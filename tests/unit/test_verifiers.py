@@ -189,6 +189,16 @@ def test_no_more_is_spent_than_was_said_before() -> None:
     assert Decimal(price["expected_usd"]) < Decimal(price["largest_usd"])
 
 
+def test_an_empty_reply_is_paid_and_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "RETRIES", RetryPolicy(tries=2, base_seconds=0.001, cap_seconds=0.001))
+    known = planted(NUMBERS, 5, 0)
+    once = Decimal(run(wanted(), known, Pool(lambda agent, messages: "ACCEPT"))["spent_usd"])
+    silent = Pool(lambda agent, messages: "")
+    found = run(wanted(), known, silent)
+    assert len(silent.asked) == 2 * found["price"]["calls"]
+    assert Decimal(found["spent_usd"]) == 2 * once
+
+
 def test_what_could_cost_more_than_the_limit_is_not_begun() -> None:
     with pytest.raises(SpecError, match="--max-usd"):
         run(wanted(largest_usd=Decimal("0.0001")), planted(NUMBERS, 10, 0), None)
