@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -99,11 +98,6 @@ def graders(closing: ExitStack, sandbox_python: Path | None = None) -> Graders:
     """
 
     def symbolic(opened: ExitStack) -> Equivalence:
-        if find_spec("math_verify") is None:
-            raise PrerequisiteMissing(
-                "math-verify, which compares mathematics, is not installed here",
-                "`pip install -c constraints.txt -e '.[worker]'`",
-            )
         from services.symbolic.pool import SymbolicPool
 
         return opened.enter_context(SymbolicPool())

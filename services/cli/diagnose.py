@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,39 +37,16 @@ def diagnose(
 
     docs/diagnose.md says what every figure means and where it misleads.
     """
-    import json
-
-    from services.cli import render
+    from services.cli import apart, render
     from services.reports.diagnosis import Diagnosis
 
     given = {"--output": output, "--problems": problems, "--problems-from": problems_from, "--campaign": campaign}
-    document = json.loads(figures(subject, given))
+    words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+    document = apart.answer("services.diagnosis", [*words, "--", subject], NEEDED)
     if as_json:
         render.show_json(document)
     else:
         show(Diagnosis.from_json(document))
-
-
-def figures(subject: str, options: Mapping[str, Path | str | int | None]) -> bytes:
-    """Return the JSON of the diagnosing process; an option of None is not given.
-
-    Raises:
-        ModuleNotFoundError: an extra that it needs is not installed.
-        typer.Exit: it failed and has said why.
-    """
-    import subprocess
-    import sys
-    from importlib.util import find_spec
-
-    for module in NEEDED:
-        if find_spec(module) is None:
-            raise ModuleNotFoundError(name=module)
-    given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-    argv = [sys.executable, "-m", "services.diagnosis", *given, "--", subject]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
-    if done.returncode != 0:
-        raise typer.Exit(1)
-    return done.stdout
 
 
 def show(diagnosis: Diagnosis) -> None:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from services.cli import render
+from services.cli import apart, render
 
 COLUMNS = ("model", "role", "reply", "form", "seconds", "prompt", "completion", "USD", "remark")
 
 
 def run(file: Path, *, dry: bool, max_usd: Decimal, as_json: bool) -> bool:
     """Check the models of a campaign file, print what came out, and return whether all are well."""
-    words = [sys.executable, "-m", "worker.pool_check", str(file), "--max-usd", f"{max_usd:f}"]
-    done = subprocess.run(words + ["--dry"] * dry, stdout=subprocess.PIPE, check=False)
-    if done.returncode:
-        return False
-    found = json.loads(done.stdout.splitlines()[-1])  # libraries may have talked before
+    words = [str(file), "--max-usd", f"{max_usd:f}", *(["--dry"] if dry else [])]
+    found = apart.answer("worker.pool_check", words, ("litellm",))
     if as_json:
         render.show_json(found)
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +11,7 @@ from services.cli.options import AsJson, CampaignName
 
 app = typer.Typer(help="Measure what a campaign's models are worth in a role.", no_args_is_help=True)
 
-NEEDED = "litellm"  # of the extra that calls take
+NEEDED = ("litellm",)  # of the extra that calls take
 
 
 @app.callback()
@@ -42,38 +42,17 @@ def verifier(
 
     Prints false accepts and false rejects with 95 % intervals. docs/verifier.md says what the figures mean.
     """
-    import json
-
-    from services.cli import render
+    from services.cli import apart, render
 
     options = ["--answers", answers, "--problems", str(problems), "--seed", str(seed), "--max-usd", max_usd]
     options += ["--parallel", str(parallel), *(["--plan"] if plan else [])]
     options += [part for use in evidence for part in ("--evidence", use)]
     options += [part for name in model for part in ("--model", name)]
-    found = json.loads(measured([*options, "--", campaign]))
+    found = apart.answer("services.verifiers", [*options, "--", campaign], NEEDED)
     if as_json:
         render.show_json(found)
     else:
         show(found)
-
-
-def measured(arguments: Sequence[str]) -> bytes:
-    """Return the JSON of the measuring process.
-
-    Raises:
-        ModuleNotFoundError: the extra with the providers is not installed.
-        typer.Exit: it failed and has said why.
-    """
-    import subprocess
-    import sys
-    from importlib.util import find_spec
-
-    if find_spec(NEEDED) is None:
-        raise ModuleNotFoundError(name=NEEDED)
-    done = subprocess.run([sys.executable, "-m", "services.verifiers", *arguments], stdout=subprocess.PIPE, check=False)
-    if done.returncode != 0:
-        raise typer.Exit(done.returncode)
-    return done.stdout
 
 
 def show(found: Mapping[str, Any]) -> None:

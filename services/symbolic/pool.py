@@ -46,7 +46,7 @@ class SymbolicPool:
         if find_spec("math_verify") is None:
             raise PrerequisiteMissing(
                 "comparing expressions needs math-verify",
-                "install the extra: pip install 'trinity-coordinator[worker]'",
+                "`pip install -c constraints.txt -e '.[worker]'`",
             )
         count = processes or min(4, os.cpu_count() or 1)
         self._limits = (cpu_seconds, wall_seconds, memory_bytes)
