@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import cache
 from typing import assert_never
 
 import numpy as np
@@ -120,8 +121,8 @@ def play(runtime: Runtime, lease: Lease, campaign: Campaign, calls: MeteredCalls
 
 
 def examining(runtime: Runtime, problem: Problem, calls: MeteredCalls) -> Examine:
-    """Return what finds evidence on an answer; the time it takes is not the episode's."""
-    examine = examiner(problem, runtime.graders.programs)
+    """Return what finds evidence on an answer, once for each; the time it takes is not the episode's."""
+    examine = cache(examiner(problem, runtime.graders.programs))
 
     def aside(work: Item) -> Evidence | None:
         with calls.aside():

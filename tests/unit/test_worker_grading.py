@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from services.core.errors import GradingUnavailable, PrerequisiteMissing
+from services.core.problem import Case, Problem, ProgramForm, ProgramTests, ScorerKind
+from services.core.protocol.roles import Role, RoleSource
+from services.core.protocol.transcript import Item
 from services.core.scoring.ports import Ending, Execution, Job
+from services.core.scoring.scorer import Graders
+from tests.support.plain_runner import PlainRunner
 from worker import calls
+from worker.episode import examining
 from worker.grading import LazyEquivalence, LazyRunner, OnDemand
 
 
@@ -97,3 +103,24 @@ def test_what_is_no_call_does_not_count_against_the_deadline(monkeypatch: pytest
     assert metered.deadline == 230.0
     metered.leave_at_least(5.0)
     assert metered.deadline == 230.0
+
+
+def test_an_answer_that_is_verified_again_is_not_run_again() -> None:
+    class Counting(PlainRunner):
+        runs = 0
+
+        def run(self, job: Job) -> Execution:
+            self.runs += 1
+            return super().run(job)
+
+    programs = Counting()
+    tests = ProgramTests(ProgramForm.STDIN, public=(Case("2", "4"),))
+    problem = Problem("p", "code", "Double it.", ScorerKind.PROGRAM, program=tests)
+    runtime: Any = SimpleNamespace(graders=Graders(programs=programs))
+    metered: Any = SimpleNamespace(aside=nullcontext)
+    examine = examining(runtime, problem, metered)
+    work = [Item(turn, 0, Role.WORKER, RoleSource.POLICY, "", "", answer="print(4)") for turn in (1, 3)]
+    assert examine(work[0]) == examine(work[0])
+    assert programs.runs == 1
+    examine(work[1])
+    assert programs.runs == 2
