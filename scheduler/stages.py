@@ -42,7 +42,7 @@ def next_stage(campaign: Campaign, number: int, kind: GenerationKind | None) -> 
 def passed(kind: GenerationKind | None) -> int:
     """Return how many stages a generation of this kind has left behind."""
     match kind:
-        case None | GenerationKind.TRAINING:
+        case None | GenerationKind.LABELLING | GenerationKind.TRAINING:
             return 0
         case GenerationKind.VALIDATION:
             return 2

@@ -138,6 +138,8 @@ def acting(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> tuple
         return SinglePolicy(claim.candidate_index), single_turn(protocol)
     if kind is CandidateKind.RANDOM:
         return RandomPolicy(Layout.of_campaign(campaign)), protocol
+    if kind is CandidateKind.RIVAL:
+        raise SpecError("evaluation.rivals", campaign.evaluation.rivals[claim.candidate_index].kind, "a known rival")
     if kind is CandidateKind.SAMPLE or kind is CandidateKind.MEAN:
         encoder = runtime.encoder(claim)
         if encoder.hidden_size != campaign.hidden_size:

@@ -28,6 +28,7 @@ from services.core.campaign import (
     EncoderSpec,
     EvaluationSpec,
     HeadSpec,
+    LabelsSpec,
     ModelLimits,
     ModelSpec,
     ProtocolSpec,
@@ -42,6 +43,7 @@ from services.core.optimiser.ports import population_size
 from services.core.policy.heads import LowRankHead
 from services.core.policy.layout import Layout
 from services.core.problem_source import ProblemSource
+from services.core.rivals import RivalSpec
 
 # Median length of the states that an encoder gives the reference questions, in a pool of so many models.
 StateNorm = Callable[[EncoderSpec, int], float]
@@ -113,7 +115,7 @@ def resolve(file: CampaignFile, architecture: Architecture, state_norm: StateNor
         protocol=protocol(file),
         search=_search(file, encoder, state_norm),
         validation=ValidationSpec(**_fields(file.validation)),
-        evaluation=EvaluationSpec(**_fields(file.evaluation)),
+        evaluation=_evaluation(file),
         budget=_budget(file),
         max_attempts=file.max_attempts,
         max_failure_share=file.max_failure_share,
@@ -121,6 +123,7 @@ def resolve(file: CampaignFile, architecture: Architecture, state_norm: StateNor
         head=HeadSpec(**_fields(file.head)),
         scoring=ScoringSpec(**_fields(file.scoring)),
         answers=AnswersSpec(**_fields(file.answers)),
+        labels=LabelsSpec(**_fields(file.labels)),
     )
     return _with_episodes(_with_population(_with_rank(campaign)))
 
@@ -134,6 +137,11 @@ def _search(file: CampaignFile, encoder: EncoderSpec, state_norm: StateNorm | No
         # A logit is w h with entries of w from N(0, sigma0^2), so its standard deviation is sigma0 |h|.
         fields["sigma0"] = logit_sigma0 / state_norm(encoder, len(file.pool))
     return SearchSpec(**fields)
+
+
+def _evaluation(file: CampaignFile) -> EvaluationSpec:
+    rivals = tuple(RivalSpec(**_fields(rival)) for rival in file.evaluation.rivals)
+    return EvaluationSpec(**_fields(file.evaluation) | {"rivals": rivals})
 
 
 def _budget(file: CampaignFile) -> BudgetLimits:

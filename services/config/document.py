@@ -20,6 +20,7 @@ from services.config.sections import (
     LONGEST_HOURS,
     AnswersSection,
     EvaluationSection,
+    LabelsSection,
     ProtocolSection,
     RecordedSearch,
     ScoringSection,
@@ -40,7 +41,8 @@ ADDED: frozenset[tuple[Key, ...]] = frozenset(
     {("weight",), ("max_failure_share",), ("head",), ("scoring",), ("answers",), ("budget", "calls")}
     | {("encoder", "norm"), ("encoder", "singular_values"), ("protocol", "agents"), ("protocol", "notes")}
     | {("protocol", "evidence")}
-    | {("search", "step_size"), ("search", "entropy_bonus"), ("search", "turn_bonus")}
+    | {("search", name) for name in ("step_size", "entropy_bonus", "turn_bonus", "algorithm", "start")}
+    | {("labels",), ("evaluation", "rivals"), ("evaluation", "repeats")}
     | {("pool", "context_window"), ("pool", "limits")}
     | {("pool", "price", "cached_input_per_million"), ("pool", "price", "reasoning_per_million")}
     | {("sets", name) for name in ("choices", "answer_form", "tests", "ask")}
@@ -64,6 +66,7 @@ LIMITED_SECTIONS: Mapping[str, type[Section]] = {
     "evaluation": EvaluationSection,
     "scoring": ScoringSection,
     "answers": AnswersSection,
+    "labels": LabelsSection,
     "budget": RecordedBudget,
 }
 

@@ -15,8 +15,9 @@ from services.config.fields import AutoOrPositive, Count, Money, Positive, Secon
 from services.config.model_section import ModelSection
 from services.config.presets import RECOMMENDED_NAME
 from services.config.problems_section import ProblemsSection
-from services.core.campaign import EvidenceUse, Notes, Reuse, StepSize, VerifierWithoutAnswer
+from services.core.campaign import Algorithm, EvidenceUse, Notes, Reuse, Start, StepSize, VerifierWithoutAnswer
 from services.core.protocol.roles import ROLE_ORDER, Role
+from services.core.rivals import RivalKind
 
 LONGEST_HOURS = 87_600
 
@@ -77,6 +78,8 @@ class EvolutionSection(Section):
     step_size: StepSize = Field(strict=False)
     entropy_bonus: Bonus
     turn_bonus: Bonus
+    algorithm: Algorithm = Field(default=Algorithm.SEP_CMA_ES, strict=False)
+    start: Start = Field(default=Start.ZERO, strict=False)
 
 
 class SearchSection(EvolutionSection):
@@ -101,9 +104,22 @@ class ValidationSection(Section):
     problems: Count = 0
 
 
+class LabelsSection(Section):
+    problems: Count = 0
+    repeats: Annotated[Positive, Field(le=1000)] = 1
+
+
+class RivalSection(Section):
+    kind: RivalKind = Field(strict=False)
+    model: Annotated[str, Field(min_length=1)] | None = None
+    samples: Annotated[Positive, Field(ge=2, le=100)] = 5
+
+
 class EvaluationSection(Section):
     problems: Count = 0
     baselines: tuple[Literal["single", "random"], ...] = Field(default=("single", "random"), strict=False)
+    rivals: tuple[RivalSection, ...] = Field(default=(), max_length=100, strict=False)
+    repeats: Annotated[Positive, Field(le=1000)] = 1
 
 
 class ScoringSection(Section):
@@ -151,4 +167,5 @@ class CampaignFile(TopSection):
     evaluation: EvaluationSection = EvaluationSection()
     scoring: ScoringSection = ScoringSection()
     answers: AnswersSection = AnswersSection()
+    labels: LabelsSection = LabelsSection()
     budget: BudgetSection = BudgetSection()

@@ -12,6 +12,7 @@ from typing import Any
 
 from services.core.ledger.price import Price
 from services.core.protocol.roles import ROLE_ORDER, Role
+from services.core.rivals import RivalSpec
 
 
 @dataclass(frozen=True)
@@ -215,11 +216,44 @@ class StepSize(StrEnum):
     CSA = "csa"
 
 
+class Algorithm(StrEnum):
+    """What learns (paper, sections 3.3 and 4.8)."""
+
+    SEP_CMA_ES = "sep_cma_es"
+    RANDOM_SEARCH = "random_search"
+    REINFORCE = "reinforce"
+    SFT = "sft"  # fits the head to the labelled training problems; there are no training generations
+
+
+class Start(StrEnum):
+    """Where a search starts."""
+
+    ZERO = "zero"  # the layout's own point, which for most heads is zero
+    SFT = "sft"  # the head fitted to the labelled training problems
+
+
 @dataclass(frozen=True)
-class SearchSpec:
-    """sep-CMA-ES (paper, section 3.3). ``population`` is resolved already, by default ceil(4 + 3 ln n).
+class LabelsSpec:
+    """Every model answers training problems on its own, before anything is trained; what learns from labels needs it.
 
     Attributes:
+        problems: how many training problems are labelled; 0 for none.
+        repeats: answers of every model to each of them.
+    """
+
+    problems: int = 0
+    repeats: int = 1
+
+
+@dataclass(frozen=True)
+class SearchSpec:
+    """How a coordinator is trained (paper, sections 3.3 and 4.8).
+
+    ``population`` is resolved already, by default ceil(4 + 3 ln n).
+
+    Attributes:
+        algorithm: what learns.
+        start: where it starts.
         minibatch: ``common`` problems and seeds for all candidates of a generation, or ``fresh`` ones for each
             (authors' code).
         step_size: adaptation of sigma.
@@ -235,6 +269,8 @@ class SearchSpec:
     step_size: StepSize = StepSize.TPA
     entropy_bonus: float = 0.0
     turn_bonus: float = 0.0
+    algorithm: Algorithm = Algorithm.SEP_CMA_ES
+    start: Start = Start.ZERO
 
 
 @dataclass(frozen=True)
@@ -247,10 +283,19 @@ class ValidationSpec:
 
 @dataclass(frozen=True)
 class EvaluationSpec:
-    """Held-out comparison after the search; 0 problems switch it off. ``baselines``: ``single``, ``random``."""
+    """Held-out comparison after the search; 0 problems switch it off.
+
+    Attributes:
+        problems: how many.
+        baselines: ``single``, ``random``.
+        rivals: what else the coordinator is compared with.
+        repeats: episodes of every policy on each problem.
+    """
 
     problems: int
     baselines: tuple[str, ...] = ("single", "random")
+    rivals: tuple[RivalSpec, ...] = ()
+    repeats: int = 1
 
 
 @dataclass(frozen=True)
@@ -275,6 +320,7 @@ class Campaign:
         head: what is trained on top of the encoder.
         scoring: what judges answers that have no reference to compare with.
         answers: whether replies are used again.
+        labels: what every model's own answers are asked for in advance.
     """
 
     name: str
@@ -293,6 +339,7 @@ class Campaign:
     head: HeadSpec = HeadSpec()
     scoring: ScoringSpec = ScoringSpec()
     answers: AnswersSpec = AnswersSpec()
+    labels: LabelsSpec = LabelsSpec()
 
     @property
     def judge(self) -> int | None:

@@ -23,8 +23,9 @@ class GenerationState(StrEnum):
 
 
 class GenerationKind(StrEnum):
-    """A training generation feeds the search, the two others only measure."""
+    """A training generation feeds the search, the others only measure."""
 
+    LABELLING = "labelling"  # every model on its own on training problems, before the search
     TRAINING = "training"
     VALIDATION = "validation"  # the last mean on the validation problems
     EVALUATION = "evaluation"  # the released mean and the baselines on held-out problems
@@ -37,6 +38,7 @@ class CandidateKind(StrEnum):
     MEAN = "mean"  # the mean of the search distribution
     SINGLE = "single"  # one pool model, one Worker turn, no coordinator; `index` is its place in the pool
     RANDOM = "random"  # uniform agent and role at every turn
+    RIVAL = "rival"  # what else is compared; `index` is its place in ``evaluation.rivals``
 
 
 class Purpose(StrEnum):

@@ -20,12 +20,13 @@ class RoleSource(StrEnum):
 
 
 class CallRole(StrEnum):
-    """What a model call was made for: a turn in one of the roles, or rating the answer after the last turn."""
+    """What a model call was made for: a turn in one of the roles, rating the final answer, or picking who acts."""
 
     WORKER = Role.WORKER.value
     THINKER = Role.THINKER.value
     VERIFIER = Role.VERIFIER.value
     JUDGE = "judge"
+    COORDINATOR = "coordinator"  # a prompted model that picks who acts next
 
 
 ROLE_ORDER: tuple[Role, ...] = (Role.WORKER, Role.THINKER, Role.VERIFIER)

@@ -6,7 +6,7 @@ a CHECK: native enums survive a downgrade and break the next upgrade.
 """
 
 from services.storage.tables.campaign import CampaignTable, ProblemTable
-from services.storage.tables.episode import AttemptTable, EpisodeTable, TurnTable
+from services.storage.tables.episode import AttemptTable, EpisodeTable, TurnStateTable, TurnTable
 from services.storage.tables.journal import CoordinatorTable, EventTable, LeaderTable
 from services.storage.tables.ledger import LedgerEntryTable, LlmCallTable
 from services.storage.tables.naming import METADATA
@@ -28,5 +28,6 @@ __all__ = [
     "LlmCallTable",
     "MeterTable",
     "ProblemTable",
+    "TurnStateTable",
     "TurnTable",
 ]

@@ -5,7 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import REAL, Column, ForeignKeyConstraint, Index, Integer, PrimaryKeyConstraint, UniqueConstraint, text
+from sqlalchemy import (
+    REAL,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    UniqueConstraint,
+    text,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
@@ -137,3 +147,21 @@ class TurnTable(SQLModel, table=True):
     output: str = Field(sa_column=words())
     answer: str | None = Field(sa_column=words(nullable=True))
     logits: Any = Field(sa_column=Column(ARRAY(REAL), nullable=True))
+
+
+class TurnStateTable(SQLModel, table=True):
+    """What the encoder read before a turn, for what learns from states: float32, little-endian."""
+
+    metadata = METADATA
+    __tablename__: ClassVar[str] = "turn_state"
+    __table_args__ = (
+        PrimaryKeyConstraint("episode_id", "attempt", "number"),
+        ForeignKeyConstraint(["episode_id", "attempt"], ["attempt.episode_id", "attempt.number"]),
+        rule("number", "number > 0"),
+        rule("state", "octet_length(state) > 0 and octet_length(state) % 4 = 0"),
+    )
+
+    episode_id: int = Field(sa_column=Column(big().type, primary_key=True))
+    attempt: int = Field(sa_column=Column(Integer, primary_key=True))
+    number: int = Field(sa_column=Column(Integer, primary_key=True))
+    state: bytes = Field(sa_column=Column(LargeBinary, nullable=False))

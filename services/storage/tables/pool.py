@@ -12,7 +12,10 @@ from services.storage.tables.naming import METADATA, big, identity, moment, refe
 
 
 class MeterTable(SQLModel, table=True):
-    """A model behind a key: the row to lock when its limits are counted, and its breaker. None means healthy."""
+    """A model behind a key: the row to lock when its limits are counted, and its breaker. None means healthy.
+
+    ``rest_until`` is when the provider, which asked for a pause, may be asked again.
+    """
 
     metadata = METADATA
     __tablename__: ClassVar[str] = "meter"
@@ -27,6 +30,7 @@ class MeterTable(SQLModel, table=True):
     openings: int = Field(sa_column=whole(default=0))
     open_until: datetime | None = Field(sa_column=moment(nullable=True))
     probe_until: datetime | None = Field(sa_column=moment(nullable=True))
+    rest_until: datetime | None = Field(sa_column=moment(nullable=True))
 
 
 class AnswerTable(SQLModel, table=True):

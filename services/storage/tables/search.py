@@ -38,6 +38,7 @@ class GenerationTable(SQLModel, table=True):
         rule("sigma", "sigma > 0"),
         rule("fitness", "(fitness is not null) = (kind = 'training' and state = 'closed')"),
         rule("fitness_length", "octet_length(fitness) > 0 and octet_length(fitness) % 8 = 0"),
+        rule("memory", "octet_length(memory) > 0 and octet_length(memory) % 8 = 0"),
         rule("closed", "(closed_at is null) = (state = 'open')"),
         rule("summary", "(summary is not null) = (state = 'closed')"),
     )
@@ -52,6 +53,7 @@ class GenerationTable(SQLModel, table=True):
     sigma: float = Field(sa_column=real())
     checksum: str = Field(sa_column=words())
     fitness: bytes | None = Field(sa_column=Column(LargeBinary, nullable=True))
+    memory: bytes | None = Field(sa_column=Column(LargeBinary, nullable=True))
     summary: dict[str, Any] | None = Field(sa_column=json_object(nullable=True))
     opened_at: datetime = Field(sa_column=moment(now=True))
     closed_at: datetime | None = Field(sa_column=moment(nullable=True))
@@ -65,7 +67,7 @@ class CandidateTable(SQLModel, table=True):
         one_of("kind", CandidateKind),
         rule("index", "index >= 0"),
         rule("theta", "octet_length(theta) > 0 and octet_length(theta) % 4 = 0"),
-        rule("vectorless", "theta is null or kind in ('sample', 'mean')"),
+        rule("vectorless", "theta is null or kind in ('sample', 'mean', 'rival')"),
         rule("rank", "rank >= 0"),
     )
 
