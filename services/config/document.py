@@ -23,8 +23,10 @@ from services.config.sections import (
     LabelsSection,
     ProtocolSection,
     RecordedSearch,
+    ReinforceSection,
     ScoringSection,
     SpendSection,
+    SupervisedSection,
     TopSection,
     ValidationSection,
 )
@@ -42,7 +44,7 @@ ADDED: frozenset[tuple[Key, ...]] = frozenset(
     | {("encoder", "norm"), ("encoder", "singular_values"), ("protocol", "agents"), ("protocol", "notes")}
     | {("protocol", "evidence")}
     | {("search", name) for name in ("step_size", "entropy_bonus", "turn_bonus", "algorithm", "start", "half_width")}
-    | {("labels",), ("evaluation", "rivals"), ("evaluation", "repeats")}
+    | {("labels",), ("reinforce",), ("supervised",), ("evaluation", "rivals"), ("evaluation", "repeats")}
     | {("pool", "context_window"), ("pool", "limits")}
     | {("pool", "price", "cached_input_per_million"), ("pool", "price", "reasoning_per_million")}
     | {("sets", name) for name in ("choices", "answer_form", "tests", "ask")}
@@ -67,6 +69,8 @@ LIMITED_SECTIONS: Mapping[str, type[Section]] = {
     "scoring": ScoringSection,
     "answers": AnswersSection,
     "labels": LabelsSection,
+    "reinforce": ReinforceSection,
+    "supervised": SupervisedSection,
     "budget": RecordedBudget,
 }
 
