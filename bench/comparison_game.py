@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.comparison_tree import Tree
+from services.core.campaign import Output
 from services.core.policy.layout import Layout
 
 Float64 = NDArray[np.float64]
@@ -122,8 +123,8 @@ def play(
     for turn in range(limit):
         going = at != ENDS
         logits = _logits(layout, thetas, game.states[np.maximum(at, 0)])
-        agent = _drawn(logits[..., : len(layout.agents)], numbers[:, turn, 0])
-        role = _drawn(logits[..., len(layout.agents) :], numbers[:, turn, 1]) if layout.role_rows else 0 * agent
+        agent = _chosen(layout, logits[..., : len(layout.agents)], numbers[:, turn, 0])
+        role = _chosen(layout, logits[..., len(layout.agents) :], numbers[:, turn, 1]) if layout.role_rows else 0 * agent
         rewards = np.where(going, game.reward[at, role, agent], rewards)
         for kept, now in ((nodes, at), (agents, agent), (roles, role)):
             kept[..., turn] = np.where(going, now, ENDS)
@@ -131,11 +132,15 @@ def play(
     return Played(rewards, nodes, agents, roles)
 
 
-def choices(game: Game, layout: Layout, theta: Float64, *, argmax: bool = False) -> Float64:
+def choices(game: Game, layout: Layout, theta: Float64) -> Float64:
     """Return the probability of every action at every node, (n, roles, agents)."""
     logits = _logits(layout, theta[None], game.states[None])[0]
-    agents = _probabilities(logits[:, : len(layout.agents)], argmax=argmax)
-    roles = _probabilities(logits[:, len(layout.agents) :], argmax=argmax) if layout.role_rows else np.ones((len(agents), 1))
+    agents, roles = logits[:, : len(layout.agents)], logits[:, len(layout.agents) :]
+    if layout.spec.output is Output.ARGMAX:
+        agents, roles = (np.eye(part.shape[1])[part.argmax(axis=1)] if part.size else part for part in (agents, roles))
+    else:
+        agents, roles = (_probabilities(part) if part.size else part for part in (agents, roles))
+    roles = roles if layout.role_rows else np.ones((len(agents), 1))
     return roles[:, :, None] * agents[:, None, :]
 
 
@@ -171,15 +176,15 @@ def _logits(layout: Layout, thetas: Float64, states: NDArray[np.float32]) -> Flo
     return products.astype(np.float32).astype(np.float64)
 
 
-def _probabilities(logits: Float64, *, argmax: bool = False) -> Float64:
-    if argmax:
-        return np.eye(logits.shape[-1])[logits.argmax(axis=-1)]
+def _probabilities(logits: Float64) -> Float64:
     scaled = np.exp(logits - logits.max(axis=-1, keepdims=True))
     shares: Float64 = scaled / scaled.sum(axis=-1, keepdims=True)
     return shares
 
 
-def _drawn(logits: Float64, numbers: Float64) -> Indices:
-    """Return indices (c, e) as ``selection.draw`` does with ``numbers`` (e,)."""
+def _chosen(layout: Layout, logits: Float64, numbers: Float64) -> Indices:
+    """Return indices (c, e) as ``selection.select`` finds them, with ``numbers`` (e,) where it draws."""
+    if layout.spec.output is Output.ARGMAX:
+        return logits.argmax(axis=-1)
     cumulative = np.cumsum(_probabilities(logits), axis=-1)
     return (cumulative <= (numbers * cumulative[..., -1])[..., None]).sum(axis=-1)

@@ -18,6 +18,7 @@ from services.core.problem import Problem, Split
 from services.core.problem_source import JsonlProblems, SeededSplit
 from services.core.protocol.roles import Role
 from services.encoder.catalogue import architecture
+from services.pool.local.recordings import Recorded, read_index
 from services.pool.local.replay import Replay
 
 CAMPAIGNS = Path("infra/campaigns")
@@ -46,6 +47,11 @@ class RecordedSet:
     @cached_property
     def replay(self) -> Replay:
         return Replay(self.pool)
+
+    @cached_property
+    def index(self) -> dict[str, Recorded]:
+        """What is recorded, by question."""
+        return read_index(self.pool.recordings, self.pool.models)
 
     @property
     def models(self) -> tuple[str, ...]:

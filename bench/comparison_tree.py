@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.comparison_set import RecordedSet
 from services.core.ledger.usage import Usage
-from services.core.problem import Problem
+from services.core.problem import Problem, ScorerKind
 from services.core.protocol.episode import EpisodeResult, run_episode
 from services.core.protocol.ports import Decision, Message, Reply
 from services.core.protocol.roles import Role
@@ -85,21 +85,32 @@ def grow(recorded: RecordedSet, problem: Problem) -> Tree:
     """Return the tree of a question down to the campaign's limit of turns."""
     protocol = recorded.campaign.protocol
     actions = tuple((agent, role) for role in protocol.roles for agent in range(len(recorded.models)))
+    alike = _alike(recorded, problem)
     root = Transcript(problem.question)
     known, transcripts, paths, edges = {texts(root): 0}, [root], [()], []
     for transcript, path in zip(transcripts, paths, strict=False):  # both grow on the way
-        found = []
-        for action in actions:
-            result, prompt_bytes = play(recorded, problem, (*path, action))
-            child = None
-            if not accepted(result) and len(path) + 1 < protocol.max_turns:
-                child = known.setdefault(texts(result.transcript), len(transcripts))
-                if child == len(transcripts):
-                    transcripts.append(result.transcript)
-                    paths.append((*path, action))
-            found.append(Edge(child, reward_of(recorded, problem, result), prompt_bytes))
-        edges.append(tuple(found))
+        found: dict[Action, Edge] = {}
+        for agent, role in actions:
+            action = (alike[agent], role)
+            if action not in found:
+                result, prompt_bytes = play(recorded, problem, (*path, action))
+                child = None
+                if not accepted(result) and len(path) + 1 < protocol.max_turns:
+                    child = known.setdefault(texts(result.transcript), len(transcripts))
+                    if child == len(transcripts):
+                        transcripts.append(result.transcript)
+                        paths.append((*path, action))
+                found[action] = Edge(child, reward_of(recorded, problem, result), prompt_bytes)
+        edges.append(tuple(found[alike[agent], role] for agent, role in actions))
     return Tree(problem, actions, tuple(transcripts), tuple(edges))
+
+
+def _alike(recorded: RecordedSet, problem: Problem) -> list[int]:
+    """Return for each agent the first one that says the same in every role: that recorded the same answer."""
+    if problem.scorer is ScorerKind.RECORDED:
+        return list(range(len(recorded.models)))
+    answers = [recorded.index[problem.question].answers[served] for served in recorded.served]
+    return [answers.index(answer) for answer in answers]
 
 
 def play(recorded: RecordedSet, problem: Problem, path: Sequence[Action]) -> tuple[EpisodeResult, int]:
