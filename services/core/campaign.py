@@ -51,6 +51,7 @@ class ModelSpec:
         options: extra decoding options passed on, e.g. ``{"reasoning_effort": "minimal"}``.
         context_window: tokens that prompt and reply must fit in together, or None when it is not known.
         limits: on the rate of calls.
+        stream: ask for the reply piece by piece, so that of one that is cut it is known how much came.
     """
 
     name: str
@@ -61,6 +62,7 @@ class ModelSpec:
     options: dict[str, Any] = field(default_factory=dict)
     context_window: int | None = None
     limits: ModelLimits = ModelLimits()
+    stream: bool = False
 
 
 @dataclass(frozen=True)
