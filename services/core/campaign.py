@@ -261,6 +261,7 @@ class SearchSpec:
         step_size: adaptation of sigma.
         entropy_bonus: weight of the entropy, in nats, of the agents that a candidate's episodes chose (authors: 0.15).
         turn_bonus: weight of the penalty on turns (authors: 0.1).
+        half_width: of the box that random search draws from (paper, appendix A.5).
     """
 
     population: int
@@ -273,6 +274,7 @@ class SearchSpec:
     turn_bonus: float = 0.0
     algorithm: Algorithm = Algorithm.SEP_CMA_ES
     start: Start = Start.ZERO
+    half_width: float = 0.5
 
 
 @dataclass(frozen=True)
