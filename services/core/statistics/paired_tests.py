@@ -55,7 +55,7 @@ def mcnemar(wins: int, losses: int) -> float:
     for count in range(1, min(wins, losses) + 1):
         ways = ways * (trials - count + 1) // count
         tail += ways
-    return min(1.0, 2 * tail / 2**trials)
+    return min(1.0, 2 * tail / (1 << trials))
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
