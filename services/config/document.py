@@ -43,7 +43,7 @@ ADDED: frozenset[tuple[Key, ...]] = frozenset(
     | {("protocol", "evidence")}
     | {("search", name) for name in ("step_size", "entropy_bonus", "turn_bonus", "algorithm", "start")}
     | {("labels",), ("evaluation", "rivals"), ("evaluation", "repeats")}
-    | {("pool", "context_window"), ("pool", "limits")}
+    | {("pool", "context_window"), ("pool", "limits"), ("pool", "description")}
     | {("pool", "price", "cached_input_per_million"), ("pool", "price", "reasoning_per_million")}
     | {("sets", name) for name in ("choices", "answer_form", "tests", "ask")}
 )

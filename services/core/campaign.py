@@ -51,6 +51,7 @@ class ModelSpec:
         options: extra decoding options passed on, e.g. ``{"reasoning_effort": "minimal"}``.
         context_window: tokens that prompt and reply must fit in together, or None when it is not known.
         limits: on the rate of calls.
+        description: what a prompted coordinator is told of it; nobody else reads it.
     """
 
     name: str
@@ -61,6 +62,7 @@ class ModelSpec:
     options: dict[str, Any] = field(default_factory=dict)
     context_window: int | None = None
     limits: ModelLimits = ModelLimits()
+    description: str = ""
 
 
 @dataclass(frozen=True)
