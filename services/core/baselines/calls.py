@@ -16,11 +16,13 @@ class PlannedCall:
     Attributes:
         notes: earlier replies that it reads.
         multiple: its limit of tokens, in units of the protocol's.
+        place: which of the models that may be chosen is asked; None for the named one, or for any.
         coordinates: whether it is a prompted coordinator's choice instead of a turn.
     """
 
     notes: int = 0
     multiple: int = 1
+    place: int | None = None
     coordinates: bool = False
 
 
@@ -46,9 +48,9 @@ def planned_calls(spec: RivalSpec, pool_size: int, protocol: ProtocolSpec) -> tu
         case RivalKind.SELF_REFLECTION:
             return (PlannedCall(), *(PlannedCall(notes=1),) * (spec.samples - 1))
         case RivalKind.MIXTURE:
-            return (*(PlannedCall(),) * agents, PlannedCall(notes=agents))
+            return (*_of_every(agents), PlannedCall(notes=agents))
         case RivalKind.SMOOTHIE:
-            return (PlannedCall(),) * agents
+            return _of_every(agents)
         case RivalKind.LLM_COORDINATOR:
             turns = range(protocol.max_turns)
             return tuple(PlannedCall(turn, coordinates=chooses) for turn in turns for chooses in (True, False))
@@ -61,6 +63,10 @@ def planned_calls(spec: RivalSpec, pool_size: int, protocol: ProtocolSpec) -> tu
         ):
             return (PlannedCall(),)
     assert_never(spec.kind)
+
+
+def _of_every(agents: int) -> tuple[PlannedCall, ...]:
+    return tuple(PlannedCall(place=place) for place in range(agents))
 
 
 def calls_of(spec: RivalSpec, pool_size: int, protocol: ProtocolSpec) -> int:

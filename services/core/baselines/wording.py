@@ -10,3 +10,5 @@ SYNTHESISE = (
     "The notes are the answers of several models to this question. Some may be wrong, also where many agree: judge "
     "each on its merits, do not copy one unchecked, and give the one best answer."
 )
+
+LONGEST = max(RECONSIDER, SYNTHESISE, key=len)
