@@ -1,4 +1,4 @@
-"""What a search over parameter vectors looks like from outside."""
+"""What learners look like from outside."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from services.core.optimiser.batch import Batch
 
-class Search(Protocol):
-    """Proposes vectors and learns from their fitness; maximises.
 
-    ``ask`` between two ``tell`` returns the same population however often it is called, so that a scheduler may die
-    and ask again. State changes in ``tell`` alone.
+class Learner(Protocol):
+    """Proposes parameter vectors; what it is told afterwards is its own.
+
+    ``ask`` between two tellings returns the same population however often it is called, so that a scheduler may die
+    and ask again. State changes in telling alone.
     """
 
     @property
@@ -24,7 +26,7 @@ class Search(Protocol):
 
     @property
     def generation(self) -> int:
-        """Number of fitness vectors told so far."""
+        """Number of generations told so far."""
         ...
 
     @property
@@ -33,11 +35,21 @@ class Search(Protocol):
         ...
 
     @property
-    def sigma(self) -> float: ...
+    def sigma(self) -> float:
+        """The step size, above 0."""
+        ...
 
     def ask(self) -> NDArray[np.float64]:
         """Return this generation's population, shape (population, dimension)."""
         ...
+
+    def checksum(self) -> str:
+        """Return 64 hex digits over the state after the last telling; ``ask`` does not change them."""
+        ...
+
+
+class Search(Learner, Protocol):
+    """Learns from its vectors' fitness alone, which it maximises; its seed and the fitness vectors rebuild it."""
 
     def tell(self, fitness: NDArray[np.float64]) -> None:
         """Learn from the population's fitness, shape (population,), higher is better.
@@ -47,8 +59,29 @@ class Search(Protocol):
         """
         ...
 
-    def checksum(self) -> str:
-        """Return 64 hex digits over the state after the last ``tell``; ``ask`` does not change them."""
+
+class GradientLearner(Learner, Protocol):
+    """Learns from single decisions, which are not kept for long; its mean and its memory rebuild it."""
+
+    @property
+    def memory(self) -> NDArray[np.float64]:
+        """What it remembers beyond its mean, in one dimension; a copy."""
+        ...
+
+    def tell_batch(self, batch: Batch) -> None:
+        """Learn from a generation's decisions.
+
+        Raises:
+            ValueError: the batch has other states or choices than the layout; the learner is as it was before.
+        """
+        ...
+
+    def restore(self, generation: int, mean: NDArray[np.float64], memory: NDArray[np.float64]) -> None:
+        """Go on from where a learner stood that had been told so many generations.
+
+        Raises:
+            ValueError: a shape does not fit, or a number is not finite.
+        """
         ...
 
 
