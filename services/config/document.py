@@ -33,6 +33,7 @@ from services.config.yaml_reader import ABSENT, Key
 from services.core.campaign import Campaign, ModelSpec
 from services.core.errors import SpecError
 from services.core.problem_source import ProblemSource
+from services.core.rivals import RivalSpec
 
 VERSION = 1
 
@@ -165,9 +166,16 @@ def _limited(campaign: Campaign) -> Iterator[tuple[tuple[Key, ...], type[Section
     yield (), TopSection, {name: getattr(campaign, name) for name in TopSection.model_fields}
     for name, section in LIMITED_SECTIONS.items():
         fields = vars(getattr(campaign, name))
-        yield (name,), section, {key: value for key, value in fields.items() if key in section.model_fields}
+        yield (name,), section, {key: _plain(value) for key, value in fields.items() if key in section.model_fields}
     for index, model in enumerate(campaign.pool):
         yield ("pool", index), ModelSection, _model_in_file(model)
+
+
+def _plain(value: Any) -> Any:
+    """Return a list of rivals as one of mappings, and anything else as it is."""
+    if not isinstance(value, tuple):
+        return value
+    return tuple(vars(each) if isinstance(each, RivalSpec) else each for each in value)
 
 
 def _model_in_file(model: ModelSpec) -> dict[str, Any]:
