@@ -6,10 +6,13 @@ from functools import cache
 from typing import assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 
+from services.core.baselines.fitting import router
+from services.core.baselines.routed import RoutedPolicy
 from services.core.baselines.scaffold import Same
 from services.core.baselines.scaffolds import scaffold_of
-from services.core.baselines.smoothie import Embed
+from services.core.baselines.smoothie_dependent import Embed
 from services.core.campaign import Campaign, ProtocolSpec
 from services.core.errors import SpecError
 from services.core.policy.layout import Layout
@@ -19,7 +22,7 @@ from services.core.protocol.episode import EpisodeResult, run_episode, single_tu
 from services.core.protocol.evidence import Evidence, Examine, examiner
 from services.core.protocol.ports import Policy, StateEncoder
 from services.core.protocol.transcript import Item, Transcript
-from services.core.rivals import FITTED
+from services.core.rivals import FITTED, RivalSpec
 from services.core.scoring.scorer import agree
 from services.core.states import CandidateKind
 from services.storage.records import ClaimedEpisode
@@ -37,17 +40,21 @@ def play(runtime: Runtime, lease: Lease, campaign: Campaign, calls: MeteredCalls
     problem = runtime.problem(claim.problem_id)
     rng = np.random.Generator(np.random.PCG64(claim.seed))
     examine = examining(runtime, problem, calls)
-    if claim.candidate_kind is CandidateKind.RIVAL:
-        spec = campaign.evaluation.rivals[claim.candidate_index]
-        if spec.kind not in FITTED:
-            embed = embedding(runtime, claim, campaign, calls) if problem.scorer in FREE_ANSWERS else None
-            scaffold = scaffold_of(spec, campaign, same_of(problem), embed=embed, examine=examine)
-            size = len(campaign.pool)
-            return scaffold.play(problem.question, calls, campaign.protocol, size, rng, lease.check)
+    size = len(campaign.pool)
+    rival = rival_of(claim, campaign)
+    if rival is not None and rival.kind not in FITTED:
+        embed = embedding(runtime, claim, campaign, calls) if problem.scorer in FREE_ANSWERS else None
+        scaffold = scaffold_of(rival, campaign, same_of(problem), embed=embed, examine=examine)
+        return scaffold.play(problem.question, calls, campaign.protocol, size, rng, lease.check)
     policy, protocol = acting(runtime, claim, campaign)
-    return run_episode(
-        problem.question, policy, calls, protocol, len(campaign.pool), rng, check=lease.check, examine=examine
-    )
+    return run_episode(problem.question, policy, calls, protocol, size, rng, check=lease.check, examine=examine)
+
+
+def rival_of(claim: ClaimedEpisode, campaign: Campaign) -> RivalSpec | None:
+    """Return the rival that is the claim's candidate; None for a candidate of another kind."""
+    if claim.candidate_kind is not CandidateKind.RIVAL:
+        return None
+    return campaign.evaluation.rivals[claim.candidate_index]
 
 
 def acting(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> tuple[Policy, ProtocolSpec]:
@@ -58,12 +65,24 @@ def acting(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> tuple
     if kind is CandidateKind.RANDOM:
         return RandomPolicy(Layout.of_campaign(campaign)), protocol
     if kind is CandidateKind.RIVAL:
-        raise SpecError("evaluation.rivals", campaign.evaluation.rivals[claim.candidate_index].kind, "a known rival")
+        return routed(runtime, claim, campaign), single_turn(protocol)
     if kind is CandidateKind.SAMPLE or kind is CandidateKind.MEAN:
         explore = kind is CandidateKind.SAMPLE
         encode = reading(runtime, claim, campaign).encode
         return HeadPolicy(runtime.theta(claim), Layout.of_campaign(campaign), encode, explore=explore), protocol
     assert_never(kind)
+
+
+def routed(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> Policy:
+    """Return a fitted rival with the parameters that its candidate was stored with."""
+    spec = campaign.evaluation.rivals[claim.candidate_index]
+    fitted = router(spec, runtime.theta(claim), len(campaign.pool), campaign.hidden_size)
+    return RoutedPolicy(fitted, reading(runtime, claim, campaign).encode, unchanged(campaign))
+
+
+def unchanged(campaign: Campaign) -> NDArray[np.float32]:
+    """Return the offsets with which the encoder reads before any search: no singular value is changed."""
+    return np.zeros(Layout.of_campaign(campaign).svf, dtype=np.float32)
 
 
 def reading(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> StateEncoder:
@@ -75,15 +94,11 @@ def reading(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> Stat
 
 
 def embedding(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign, calls: MeteredCalls) -> Embed:
-    """Return what embeds a reply as the state in which the campaign's encoder reads it; its time is not the episode's.
+    """Return what embeds a reply as the state the campaign's encoder reads it in; its time is not the episode's."""
 
-    The states are those before any search: no singular value is changed.
-    """
-    offsets = np.zeros(Layout.of_campaign(campaign).svf, dtype=np.float32)
-
-    def embed(reply: str) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    def embed(reply: str) -> NDArray[np.float32]:
         with calls.aside():
-            return reading(runtime, claim, campaign).encode(Transcript(reply), offsets)
+            return reading(runtime, claim, campaign).encode(Transcript(reply), unchanged(campaign))
 
     return embed
 

@@ -103,4 +103,5 @@ class ModelSection(Section):
     requests_per_minute: Positive | None = None
     tokens_per_minute: Positive | None = None
     max_concurrency: Positive | None = None
+    stream: bool = False
     description: Annotated[str, Field(max_length=1000), AfterValidator(_description)] = ""
