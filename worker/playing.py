@@ -12,7 +12,7 @@ from services.core.baselines.fitting import router
 from services.core.baselines.routed import RoutedPolicy
 from services.core.baselines.scaffold import Same
 from services.core.baselines.scaffolds import scaffold_of
-from services.core.baselines.smoothie_dependent import Embed
+from services.core.baselines.smoothie import Embed
 from services.core.campaign import Campaign, ProtocolSpec
 from services.core.errors import SpecError
 from services.core.policy.layout import Layout

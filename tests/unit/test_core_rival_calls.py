@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,7 +109,7 @@ def test_what_is_planned_is_what_is_asked(kind: RivalKind, models: int, samples:
     assert all(place is None or place == agent for agent, place in placed)
 
 
-def larger(rivals: tuple[RivalSpec, ...], **changes: object) -> tuple[int, int, int, Decimal, int]:
+def larger(rivals: tuple[RivalSpec, ...], **changes: Any) -> tuple[int, int, int, Decimal, int]:
     """Return what rivals add to a plan: episodes, largest calls, tokens and dollars, and expected calls."""
     plain = campaign(**changes)
     with_rivals = replace(plain, evaluation=replace(plain.evaluation, rivals=rivals))

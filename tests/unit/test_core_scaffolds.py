@@ -15,7 +15,7 @@ from services.core.baselines.mixture import Mixture
 from services.core.baselines.scaffold import Scaffold
 from services.core.baselines.self_reflection import SelfReflection
 from services.core.baselines.single_turn import LongAnswer, RandomWorker
-from services.core.baselines.smoothie_dependent import Smoothie
+from services.core.baselines.smoothie import Smoothie
 from services.core.baselines.wording import RECONSIDER, SYNTHESISE
 from services.core.campaign import Notes, ProtocolSpec
 from services.core.errors import AttemptInterrupted

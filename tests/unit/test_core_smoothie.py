@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from services.core.baselines.agreement import disagreement, distances
-from services.core.baselines.smoothie_dependent import Smoothie, closest, squared_distances
+from services.core.baselines.smoothie import Smoothie, closest, squared_distances
 from services.core.protocol.answers import write_worker
 from tests.support.scripted_calls import ScriptedCall, by_agent, play, same
 

@@ -8,7 +8,7 @@ from services.core.baselines.mixture import Mixture
 from services.core.baselines.scaffold import Same, Scaffold
 from services.core.baselines.self_reflection import SelfReflection
 from services.core.baselines.single_turn import LongAnswer, RandomWorker
-from services.core.baselines.smoothie_dependent import Embed, Smoothie
+from services.core.baselines.smoothie import Embed, Smoothie
 from services.core.campaign import Campaign
 from services.core.errors import SpecError
 from services.core.policy.layout import Layout
