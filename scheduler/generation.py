@@ -7,6 +7,8 @@ number of times: a second call finds nothing to do.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 
@@ -195,10 +197,7 @@ def fitted_rivals(turn: Turn) -> dict[int, Vector]:
         return {}
     known, seed = labels_of(turn.conn, turn.brief, turn.campaign), turn.brief.seed
     fits = turn.memory.searches.fits
-    return {
-        index: fits.of(turn.brief.id, index, lambda spec=spec: fit(spec, known, seed))
-        for index, spec in rivals.items()
-    }
+    return {index: fits.of(turn.brief.id, index, partial(fit, spec, known, seed)) for index, spec in rivals.items()}
 
 
 def chosen(turn: Turn, learner: AnyLearner) -> Chosen:

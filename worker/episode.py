@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import assert_never
@@ -34,10 +35,11 @@ from services.core.states import CandidateKind
 from services.storage import campaign_states, episodes, outbox
 from services.storage.engine import Connection
 from services.storage.operations import Claim, Score
-from services.storage.records import ClaimedEpisode
+from services.storage.records import ClaimedEpisode, Float32
 from worker.calls import MeteredCalls
 from worker.grading import EpisodeJudge, require
 from worker.leases import Lease
+from worker.reading import Recorder, encode_of, is_learnt_from, question_state
 from worker.runtime import Runtime
 
 # Trying again changes nothing about these; everything else may be the network's or the machine's fault.
@@ -93,22 +95,28 @@ def play_and_score(runtime: Runtime, lease: Lease) -> None:
         runtime.writer, runtime.pool(claim), campaign, lease, deadline, runtime.retries, runtime.counts
     )
     try:
-        result = play(runtime, lease, campaign, calls)
+        result, states = play(runtime, lease, campaign, calls)
         answered_by = None if result.answered_by is None else campaign.pool[result.answered_by].name
         problem = runtime.problem(claim.problem_id)
         graders = replace(runtime.graders, judge=EpisodeJudge.of(campaign, calls, result.turns))
         given = grade(problem, result.answer, answered_by, graders, truncated=result.truncated)
-        runtime.writer.do(Score(claim, given, result.termination, result.transcript.items))
+        runtime.writer.do(Score(claim, given, result.termination, result.transcript.items, states))
     finally:
         calls.settled()  # recording another end would book a call that is still open at its largest cost
 
 
-def play(runtime: Runtime, lease: Lease, campaign: Campaign, calls: MeteredCalls) -> EpisodeResult:
-    """Run the tri-role conversation with the claim's seed; the attempt number has no influence on it."""
+def play(
+    runtime: Runtime, lease: Lease, campaign: Campaign, calls: MeteredCalls
+) -> tuple[EpisodeResult, Sequence[Float32]]:
+    """Run the tri-role conversation with the claim's seed; the attempt number has no influence on it.
+
+    Returns:
+        The conversation, and the states that something learns from.
+    """
     claim = lease.claim
-    policy, protocol = acting(runtime, claim, campaign)
     problem = runtime.problem(claim.problem_id)
-    return run_episode(
+    policy, protocol, states = acting(runtime, claim, campaign, problem)
+    result = run_episode(
         problem.question,
         policy,
         calls,
@@ -118,6 +126,7 @@ def play(runtime: Runtime, lease: Lease, campaign: Campaign, calls: MeteredCalls
         check=lease.check,
         examine=examining(runtime, problem, calls),
     )
+    return result, states
 
 
 def examining(runtime: Runtime, problem: Problem, calls: MeteredCalls) -> Examine:
@@ -131,21 +140,24 @@ def examining(runtime: Runtime, problem: Problem, calls: MeteredCalls) -> Examin
     return aside
 
 
-def acting(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> tuple[Policy, ProtocolSpec]:
-    """Return what acts in the claim's candidate, and under which protocol."""
+def acting(
+    runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign, problem: Problem
+) -> tuple[Policy, ProtocolSpec, Sequence[Float32]]:
+    """Return what acts in the claim's candidate, under which protocol, and the states to keep, which it may add to."""
     kind, protocol = claim.candidate_kind, campaign.protocol
     if kind is CandidateKind.SINGLE:
-        return SinglePolicy(claim.candidate_index), single_turn(protocol)
+        kept = is_learnt_from(claim, campaign)
+        states = [question_state(encode_of(runtime, claim, campaign), problem.question, campaign)] if kept else []
+        return SinglePolicy(claim.candidate_index), single_turn(protocol), states
     if kind is CandidateKind.RANDOM:
-        return RandomPolicy(Layout.of_campaign(campaign)), protocol
+        return RandomPolicy(Layout.of_campaign(campaign)), protocol, ()
     if kind is CandidateKind.RIVAL:
         raise SpecError("evaluation.rivals", campaign.evaluation.rivals[claim.candidate_index].kind, "a known rival")
     if kind is CandidateKind.SAMPLE or kind is CandidateKind.MEAN:
-        encoder = runtime.encoder(claim)
-        if encoder.hidden_size != campaign.hidden_size:
-            raise SpecError("encoder.hidden_size", campaign.hidden_size, f"the model's {encoder.hidden_size}")
+        encode = Recorder(encode_of(runtime, claim, campaign))
         explore = kind is CandidateKind.SAMPLE
-        return HeadPolicy(runtime.theta(claim), Layout.of_campaign(campaign), encoder.encode, explore=explore), protocol
+        policy = HeadPolicy(runtime.theta(claim), Layout.of_campaign(campaign), encode, explore=explore)
+        return policy, protocol, encode.states if is_learnt_from(claim, campaign) else ()
     assert_never(kind)
 
 

@@ -134,8 +134,8 @@ def open_generation(
     leadership.require(conn, epoch)
     _reserve(conn, campaign_id, len(episodes))
     values = {"campaign": campaign_id, "number": number, "kind": kind.value, "epoch": epoch, "mean": pack64(mean)}
-    values |= {"sigma": float(sigma), "checksum": checksum, "memory": None if memory is None else pack64(memory)}
-    inserted = conn.execute(INSERT, values).scalar_one()
+    kept = {"sigma": float(sigma), "checksum": checksum, "memory": None if memory is None else pack64(memory)}
+    inserted = conn.execute(INSERT, {**values, **kept}).scalar_one()
     generation_id = GenerationId(inserted)
     ids = _insert_candidates(conn, generation_id, candidates)
     columns = {
