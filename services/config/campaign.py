@@ -37,6 +37,7 @@ from services.core.campaign import (
     ValidationSpec,
 )
 from services.core.errors import SpecError
+from services.core.learners import ReinforceSpec, SupervisedSpec
 from services.core.ledger.plan import plan_of
 from services.core.ledger.price import Price
 from services.core.optimiser.ports import population_size
@@ -124,6 +125,8 @@ def resolve(file: CampaignFile, architecture: Architecture, state_norm: StateNor
         scoring=ScoringSpec(**_fields(file.scoring)),
         answers=AnswersSpec(**_fields(file.answers)),
         labels=LabelsSpec(**_fields(file.labels)),
+        reinforce=ReinforceSpec(**_fields(file.reinforce)),
+        supervised=SupervisedSpec(**_fields(file.supervised)),
     )
     return _with_episodes(_with_population(_with_rank(campaign)))
 

@@ -24,8 +24,10 @@ from services.config.sections import (
     LabelsSection,
     ProtocolSection,
     RecordedSearch,
+    ReinforceSection,
     ScoringSection,
     SpendSection,
+    SupervisedSection,
     TopSection,
     ValidationSection,
 )
@@ -44,7 +46,7 @@ ADDED: frozenset[tuple[Key, ...]] = frozenset(
     | {("encoder", "norm"), ("encoder", "singular_values"), ("protocol", "agents"), ("protocol", "notes")}
     | {("protocol", "evidence")}
     | {("search", name) for name in ("step_size", "entropy_bonus", "turn_bonus", "algorithm", "start", "half_width")}
-    | {("labels",), ("evaluation", "rivals"), ("evaluation", "repeats")}
+    | {("labels",), ("reinforce",), ("supervised",), ("evaluation", "rivals"), ("evaluation", "repeats")}
     | {("pool", name) for name in ("context_window", "limits", "stream", "description")}
     | {("pool", "price", "cached_input_per_million"), ("pool", "price", "reasoning_per_million")}
     | {("sets", name) for name in ("choices", "answer_form", "tests", "ask")}
@@ -69,6 +71,8 @@ LIMITED_SECTIONS: Mapping[str, type[Section]] = {
     "scoring": ScoringSection,
     "answers": AnswersSection,
     "labels": LabelsSection,
+    "reinforce": ReinforceSection,
+    "supervised": SupervisedSection,
     "budget": RecordedBudget,
 }
 
