@@ -174,10 +174,13 @@ def _with_episodes(campaign: Campaign) -> Campaign:
 
 def require_first_generation(campaign: Campaign) -> None:
     """Raise SpecError when the limit on episodes ends before the first generation does."""
-    search, validation = campaign.search, campaign.validation
+    labels, search, validation = campaign.labels, campaign.search, campaign.validation
     first = search.population * search.replicates + validation.problems
+    parts = f"{search.population} candidates x {search.replicates} replicates + {validation.problems} validation"
+    if labels.problems:
+        first = len(campaign.pool) * labels.problems * labels.repeats
+        parts = f"{len(campaign.pool)} models x {labels.problems} labelled problems x {labels.repeats} repeats"
     if campaign.budget.episodes < first:
-        parts = f"{search.population} candidates x {search.replicates} replicates + {validation.problems} validation"
         raise SpecError("budget.episodes", campaign.budget.episodes, f"at least {first} for one generation ({parts})")
 
 
