@@ -83,6 +83,8 @@ class EvolutionSection(Section):
     algorithm: Algorithm = Field(default=Algorithm.SEP_CMA_ES, strict=False)
     start: Start = Field(default=Start.ZERO, strict=False)
     half_width: Sigma = 0.5
+    mean_rate: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
+    antithetic: bool = False
 
 
 class SearchSection(EvolutionSection):

@@ -264,6 +264,8 @@ class SearchSpec:
         step_size: adaptation of sigma.
         entropy_bonus: weight of the entropy, in nats, of the agents that a candidate's episodes chose (authors: 0.15).
         turn_bonus: weight of the penalty on turns (authors: 0.1).
+        mean_rate: part of each step that sep-CMA-ES's mean takes; the paper's takes all of it.
+        antithetic: sep-CMA-ES draws its samples in pairs that mirror each other in the mean.
         half_width: of the box that random search draws from (paper, appendix A.5).
     """
 
@@ -278,6 +280,8 @@ class SearchSpec:
     algorithm: Algorithm = Algorithm.SEP_CMA_ES
     start: Start = Start.ZERO
     half_width: float = 0.5
+    mean_rate: float = 1.0
+    antithetic: bool = False
 
     @property
     def candidates(self) -> int:

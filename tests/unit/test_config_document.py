@@ -106,6 +106,8 @@ CAMPAIGNS = st.builds(
         entropy_bonus=st.floats(0, 1),
         turn_bonus=st.floats(0, 1),
         half_width=st.floats(0.01, 10),
+        mean_rate=st.floats(0.01, 1),
+        antithetic=st.booleans(),
     ),
     validation=st.builds(ValidationSpec, every=st.integers(1, 9), problems=st.integers(0, 99)),
     evaluation=st.builds(EvaluationSpec, problems=st.integers(0, 99)),
