@@ -51,6 +51,8 @@ class ModelSpec:
         options: extra decoding options passed on, e.g. ``{"reasoning_effort": "minimal"}``.
         context_window: tokens that prompt and reply must fit in together, or None when it is not known.
         limits: on the rate of calls.
+        stream: ask for the reply piece by piece, so that of one that is cut it is known how much came.
+        description: what a prompted coordinator is told of it; nobody else reads it.
     """
 
     name: str
@@ -61,6 +63,8 @@ class ModelSpec:
     options: dict[str, Any] = field(default_factory=dict)
     context_window: int | None = None
     limits: ModelLimits = ModelLimits()
+    stream: bool = False
+    description: str = ""
 
 
 @dataclass(frozen=True)
@@ -259,6 +263,7 @@ class SearchSpec:
         step_size: adaptation of sigma.
         entropy_bonus: weight of the entropy, in nats, of the agents that a candidate's episodes chose (authors: 0.15).
         turn_bonus: weight of the penalty on turns (authors: 0.1).
+        half_width: of the box that random search draws from (paper, appendix A.5).
     """
 
     population: int
@@ -271,6 +276,7 @@ class SearchSpec:
     turn_bonus: float = 0.0
     algorithm: Algorithm = Algorithm.SEP_CMA_ES
     start: Start = Start.ZERO
+    half_width: float = 0.5
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,12 @@ first (HazyResearch/smoothie, src/model.py). Without embeddings of the replies, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-# Tells whether two final answers are the same; None, no answer, is the same as nothing.
-Same = Callable[[str | None, str | None], bool]
+from services.core.baselines.scaffold import Same
 
 _DECIMALS = 9  # sums in another order differ by less; such models are tied
 

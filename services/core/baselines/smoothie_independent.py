@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from services.core.baselines.agreement import Same, answer_distances, diffs, same_text
+from services.core.baselines.agreement import answer_distances, diffs, same_text
 from services.core.baselines.router import join, read_state, split
+from services.core.baselines.scaffold import Same
 from services.core.labels import Labels
 
 
