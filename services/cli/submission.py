@@ -23,7 +23,7 @@ from services.config.settings import LOCAL_PREFIX, Settings
 from services.core.campaign import Campaign
 from services.core.errors import PrerequisiteMissing, SpecError
 from services.core.ids import CampaignId
-from services.core.ledger.plan import Plan, plan_of
+from services.core.ledger.plan import Plan, plan_of, with_cost_unit
 from services.core.local_pool import LocalPool
 from services.core.optimiser.sep_cma_es import library_version
 from services.core.problem import Problem, ScorerKind, Split
@@ -79,6 +79,7 @@ def prepare(path: Path, settings: Settings, name: str | None = None) -> Prepared
     require_judge(campaign, problems)
     for problem in (problem for split in problems.values() for problem in split):
         check_reference(problem)
+    campaign = with_cost_unit(campaign, question_bytes(problems))
     spec = document.to_json(campaign, source)
     plan = plan_of(campaign, question_bytes(problems))
     return Prepared(campaign, problems, plan, spec, document.sha256(spec), pools)

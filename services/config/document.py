@@ -42,6 +42,7 @@ ADDED: frozenset[tuple[Key, ...]] = frozenset(
     | {("encoder", "norm"), ("encoder", "singular_values"), ("protocol", "agents"), ("protocol", "notes")}
     | {("protocol", "evidence")}
     | {("search", name) for name in ("step_size", "entropy_bonus", "turn_bonus", "algorithm", "start", "half_width")}
+    | {("search", "cost_weight"), ("search", "cost_unit_usd")}
     | {("labels",), ("evaluation", "rivals"), ("evaluation", "repeats")}
     | {("pool", "context_window"), ("pool", "limits"), ("pool", "stream")}
     | {("pool", "price", "cached_input_per_million"), ("pool", "price", "reasoning_per_million")}

@@ -81,6 +81,8 @@ class EvolutionSection(Section):
     algorithm: Algorithm = Field(default=Algorithm.SEP_CMA_ES, strict=False)
     start: Start = Field(default=Start.ZERO, strict=False)
     half_width: Sigma = 0.5
+    cost_weight: Bonus = 0.0
+    cost_unit_usd: Sigma | None = None
 
 
 class SearchSection(EvolutionSection):

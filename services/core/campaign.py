@@ -262,6 +262,8 @@ class SearchSpec:
         entropy_bonus: weight of the entropy, in nats, of the agents that a candidate's episodes chose (authors: 0.15).
         turn_bonus: weight of the penalty on turns (authors: 0.1).
         half_width: of the box that random search draws from (paper, appendix A.5).
+        cost_weight: weight of the penalty on what training episodes cost, in units of ``cost_unit_usd``.
+        cost_unit_usd: USD; None only where costs do not count.
     """
 
     population: int
@@ -275,6 +277,8 @@ class SearchSpec:
     algorithm: Algorithm = Algorithm.SEP_CMA_ES
     start: Start = Start.ZERO
     half_width: float = 0.5
+    cost_weight: float = 0.0
+    cost_unit_usd: float | None = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -14,7 +13,7 @@ from matplotlib.ticker import PercentFormatter
 
 from services.core.statistics.headroom import Headroom, Way
 from services.core.statistics.intervals import Interval
-from services.reports.html import PAGE, section, span, table
+from services.reports.markup import PAGE, note, picture, section, table
 from services.reports.plots import ACCENT, INK, SECOND, WIDTH, finish, png
 from services.reports.style import STYLE
 
@@ -63,9 +62,9 @@ def html(found: Headroom, source: str, remarks: Sequence[str], plots: Mapping[st
         f"<h1>{title}</h1>",
         f"<p class=lead>{escape(f'{found.verdict.finding}: {found.verdict.reason}.')}</p>",
         f"<p>{escape(' '.join([sizes, *(f'{each}.' for each in remarks)]))}</p>",
-        section("Ways to choose", [image(plots, "ways.png"), ways_table(found), f"<p class=note>{escape(NOTE)}</p>"]),
+        section("Ways to choose", [picture(plots, "ways.png", CAPTIONS["ways.png"]), ways_table(found), note(NOTE)]),
         section("Models", [models_table(found), marginal_note(found)]),
-        section("Disagreement", [image(plots, "disagreement.png")]),
+        section("Disagreement", [picture(plots, "disagreement.png", CAPTIONS["disagreement.png"])]),
         section("Families", [table(("family", "questions"), [(k, f"{v:,}") for k, v in found.families.items()])]),
     ]
     return PAGE.format(title=title, style=STYLE, body="\n".join(parts))
@@ -104,7 +103,7 @@ def models_table(found: Headroom) -> str:
 def marginal_note(found: Headroom) -> str:
     way = "no way was cross-fitted" if found.marginal is None else f"the best way is: {found.marginal.value}"
     text = f"n = {found.questions:,} questions; {way}. A model solves a question from a mean reward of one half on."
-    return f"<p class=note>{escape(text)}</p>"
+    return note(text)
 
 
 def signed(interval: Interval | None) -> str:
@@ -113,12 +112,8 @@ def signed(interval: Interval | None) -> str:
     return f"{interval.estimate:+.3f} ({interval.low:+.3f} to {interval.high:+.3f})"
 
 
-def image(plots: Mapping[str, bytes], name: str) -> str:
-    data = base64.b64encode(plots[name]).decode("ascii")
-    caption = escape(CAPTIONS[name])
-    return (
-        f'<figure><img src="data:image/png;base64,{data}" alt="{caption}"><figcaption>{caption}</figcaption></figure>'
-    )
+def span(interval: Interval) -> str:
+    return f"{interval.low:.3f} to {interval.high:.3f}"
 
 
 def ways(found: Headroom) -> bytes:
