@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from typing import assert_never
 
-import numpy as np
-
-from services.core.campaign import Campaign, ProtocolSpec
 from services.core.errors import (
     AttemptInterrupted,
     BudgetExhausted,
@@ -23,23 +17,15 @@ from services.core.errors import (
     Unscorable,
 )
 from services.core.ids import EpisodeId
-from services.core.policy.layout import Layout
-from services.core.policy.policies import HeadPolicy, RandomPolicy, SinglePolicy
-from services.core.problem import Problem
-from services.core.protocol.episode import EpisodeResult, run_episode, single_turn
-from services.core.protocol.evidence import Evidence, Examine, examiner
-from services.core.protocol.ports import Policy
-from services.core.protocol.transcript import Item
 from services.core.scoring.scorer import grade
-from services.core.states import CandidateKind
 from services.storage import campaign_states, episodes, outbox
 from services.storage.engine import Connection
 from services.storage.operations import Claim, Score
-from services.storage.records import ClaimedEpisode, Float32
+from services.storage.records import ClaimedEpisode
 from worker.calls import MeteredCalls
 from worker.grading import EpisodeJudge, require
 from worker.leases import Lease
-from worker.reading import Recorder, encode_of, is_learnt_from, question_state
+from worker.playing import play
 from worker.runtime import Runtime
 
 # Trying again changes nothing about these; everything else may be the network's or the machine's fault.
@@ -103,62 +89,6 @@ def play_and_score(runtime: Runtime, lease: Lease) -> None:
         runtime.writer.do(Score(claim, given, result.termination, result.transcript.items, states))
     finally:
         calls.settled()  # recording another end would book a call that is still open at its largest cost
-
-
-def play(
-    runtime: Runtime, lease: Lease, campaign: Campaign, calls: MeteredCalls
-) -> tuple[EpisodeResult, Sequence[Float32]]:
-    """Run the tri-role conversation with the claim's seed; the attempt number has no influence on it.
-
-    Returns:
-        The conversation, and the states that something learns from.
-    """
-    claim = lease.claim
-    problem = runtime.problem(claim.problem_id)
-    policy, protocol, states = acting(runtime, claim, campaign, problem)
-    result = run_episode(
-        problem.question,
-        policy,
-        calls,
-        protocol,
-        len(campaign.pool),
-        np.random.Generator(np.random.PCG64(claim.seed)),
-        check=lease.check,
-        examine=examining(runtime, problem, calls),
-    )
-    return result, states
-
-
-def examining(runtime: Runtime, problem: Problem, calls: MeteredCalls) -> Examine:
-    """Return what finds evidence on an answer, once for each; the time it takes is not the episode's."""
-    examine = cache(examiner(problem, runtime.graders.programs))
-
-    def aside(work: Item) -> Evidence | None:
-        with calls.aside():
-            return examine(work)
-
-    return aside
-
-
-def acting(
-    runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign, problem: Problem
-) -> tuple[Policy, ProtocolSpec, Sequence[Float32]]:
-    """Return what acts in the claim's candidate, under which protocol, and the states to keep, which it may add to."""
-    kind, protocol = claim.candidate_kind, campaign.protocol
-    if kind is CandidateKind.SINGLE:
-        kept = is_learnt_from(claim, campaign)
-        states = [question_state(encode_of(runtime, claim, campaign), problem.question, campaign)] if kept else []
-        return SinglePolicy(claim.candidate_index), single_turn(protocol), states
-    if kind is CandidateKind.RANDOM:
-        return RandomPolicy(Layout.of_campaign(campaign)), protocol, ()
-    if kind is CandidateKind.RIVAL:
-        raise SpecError("evaluation.rivals", campaign.evaluation.rivals[claim.candidate_index].kind, "a known rival")
-    if kind is CandidateKind.SAMPLE or kind is CandidateKind.MEAN:
-        encode = Recorder(encode_of(runtime, claim, campaign))
-        explore = kind is CandidateKind.SAMPLE
-        policy = HeadPolicy(runtime.theta(claim), Layout.of_campaign(campaign), encode, explore=explore)
-        return policy, protocol, encode.states if is_learnt_from(claim, campaign) else ()
-    assert_never(kind)
 
 
 def failed(runtime: Runtime, claim: ClaimedEpisode, error: BaseException) -> None:

@@ -14,6 +14,7 @@ from services.config import document
 from services.config.across_sections import SMALLEST_POPULATION
 from services.config.campaign import require_first_generation
 from services.config.learning import Fault, label_faults, learning_faults, measuring_faults
+from services.config.rival_faults import ONE_OWN_ANSWER
 from services.core.campaign import Algorithm, Campaign
 from services.core.errors import SpecError
 from services.core.ids import CampaignId
@@ -171,6 +172,11 @@ def require_sound(campaign: Campaign, own: dict[Split, list[Any]]) -> None:
         raise SpecError("--set search.algorithm", "sft", wanted)
     for path, got, wanted in learner_faults(campaign):
         raise SpecError(f"--set {'.'.join(map(str, path))}", got, wanted)
+    refused = [rival.kind for rival in campaign.evaluation.rivals if rival.kind not in ONE_OWN_ANSWER]
+    if recorded and refused:
+        raise SpecError(
+            "--set evaluation.rivals", refused[0].value, "rivals of one answer, which recorded scores are of"
+        )
     if campaign.search.population < SMALLEST_POPULATION:
         raise SpecError(
             "--set search.population", campaign.search.population, f"at least {SMALLEST_POPULATION} candidates"

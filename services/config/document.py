@@ -16,6 +16,7 @@ from services.config.encoder_section import RecordedEncoder, RecordedHead
 from services.config.fields import Positive, Section, Surroundings
 from services.config.messages import masked, shown, wanted_of
 from services.config.model_section import ModelSection
+from services.config.rival_faults import rival_faults
 from services.config.sections import (
     LONGEST_HOURS,
     AnswersSection,
@@ -45,7 +46,7 @@ ADDED: frozenset[tuple[Key, ...]] = frozenset(
     | {("protocol", "evidence")}
     | {("search", name) for name in ("step_size", "entropy_bonus", "turn_bonus", "algorithm", "start", "half_width")}
     | {("labels",), ("reinforce",), ("supervised",), ("evaluation", "rivals"), ("evaluation", "repeats")}
-    | {("pool", "context_window"), ("pool", "limits")}
+    | {("pool", name) for name in ("context_window", "limits", "stream", "description")}
     | {("pool", "price", "cached_input_per_million"), ("pool", "price", "reasoning_per_million")}
     | {("sets", name) for name in ("choices", "answer_form", "tests", "ask")}
 )
@@ -157,12 +158,19 @@ def _require_limits(campaign: Campaign) -> None:
         raise SpecError(f"protocol.agents.{index}", got, wanted)
     for got, wanted in unknown_judge(campaign.scoring.judge, names):
         raise SpecError("scoring.judge", got, wanted)
+    agents = len(campaign.protocol.agents) or len(names)
+    # Whether scores are recorded is the problems' part of the document, which no change of a field touches.
+    rivals, labelled = campaign.evaluation.rivals, campaign.labels.problems
+    for place, found, required in rival_faults(rivals, names, agents, labelled, recorded=False):
+        raise SpecError(_dotted(("evaluation", "rivals", *place)), found, required)
 
 
 def _limited(campaign: Campaign) -> Iterator[tuple[tuple[Key, ...], type[Section], Mapping[str, Any]]]:
     yield (), TopSection, {name: getattr(campaign, name) for name in TopSection.model_fields}
     for name, section in LIMITED_SECTIONS.items():
-        fields = vars(getattr(campaign, name))
+        fields = dict(vars(getattr(campaign, name)))
+        if name == "evaluation":
+            fields["rivals"] = [vars(rival) for rival in campaign.evaluation.rivals]
         yield (name,), section, {key: value for key, value in fields.items() if key in section.model_fields}
     for index, model in enumerate(campaign.pool):
         yield ("pool", index), ModelSection, _model_in_file(model)

@@ -52,6 +52,8 @@ class ModelSpec:
         options: extra decoding options passed on, e.g. ``{"reasoning_effort": "minimal"}``.
         context_window: tokens that prompt and reply must fit in together, or None when it is not known.
         limits: on the rate of calls.
+        stream: ask for the reply piece by piece, so that of one that is cut it is known how much came.
+        description: what a prompted coordinator is told of it; nobody else reads it.
     """
 
     name: str
@@ -62,6 +64,8 @@ class ModelSpec:
     options: dict[str, Any] = field(default_factory=dict)
     context_window: int | None = None
     limits: ModelLimits = ModelLimits()
+    stream: bool = False
+    description: str = ""
 
 
 @dataclass(frozen=True)
