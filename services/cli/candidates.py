@@ -119,4 +119,6 @@ def search_text(search: SearchSpec) -> str:
     steps = f"{search.generations} generations, {step_text(search)}"
     bonuses = (("entropy", search.entropy_bonus), ("turn", search.turn_bonus))
     shaping = "".join(f", {name} bonus {weight:g}" for name, weight in bonuses if weight)
+    if search.cost_weight:
+        shaping += f", cost weight {search.cost_weight:g} in units of {search.cost_unit_usd:g} USD an episode"
     return f"{sizes}, {steps}, {search.minibatch} minibatch{shaping}"

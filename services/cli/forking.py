@@ -11,14 +11,14 @@ from typing import Any
 from services.benchmarks.registry import require_sizes
 from services.cli import submission
 from services.config import document
-from services.config.across_sections import SMALLEST_POPULATION
+from services.config.across_sections import BLIND_TO_COST, SMALLEST_POPULATION
 from services.config.campaign import require_first_generation
 from services.config.learning import Fault, label_faults, learning_faults, measuring_faults
 from services.config.rival_faults import ONE_OWN_ANSWER
 from services.core.campaign import Algorithm, Campaign
 from services.core.errors import SpecError
 from services.core.ids import CampaignId
-from services.core.ledger.plan import plan_of
+from services.core.ledger.plan import plan_of, with_cost_unit
 from services.core.policy.layout import Layout
 from services.core.problem import ScorerKind, Split
 from services.core.states import GenerationKind
@@ -99,6 +99,7 @@ def changed(
     require_sizes(campaign, own)
     require_sound(campaign, own)
     submission.require_judge(campaign, own)
+    campaign = with_cost_unit(campaign, submission.question_bytes(own))
     spec = document.to_json(campaign, source)
     plan = plan_of(campaign, submission.question_bytes(own))
     return submission.Prepared(campaign, own, plan, spec, document.sha256(spec), pools={})
@@ -167,16 +168,19 @@ def require_sound(campaign: Campaign, own: dict[Split, list[Any]]) -> None:
     if recorded and campaign.protocol.max_turns != 1:
         wanted = "1, because recorded scores are those of single turns"
         raise SpecError("--set protocol.max_turns", campaign.protocol.max_turns, wanted)
-    if campaign.search.algorithm is Algorithm.SFT:
-        wanted = "a search: what is fitted to labels goes on from nothing; submit a campaign of its own"
-        raise SpecError("--set search.algorithm", "sft", wanted)
-    for path, got, wanted in learner_faults(campaign):
-        raise SpecError(f"--set {'.'.join(map(str, path))}", got, wanted)
+    if campaign.search.cost_weight and campaign.search.algorithm in BLIND_TO_COST:
+        wanted = f"0 beside {campaign.search.algorithm}, which does not rank candidates"
+        raise SpecError("--set search.cost_weight", campaign.search.cost_weight, wanted)
     refused = [rival.kind for rival in campaign.evaluation.rivals if rival.kind not in ONE_OWN_ANSWER]
     if recorded and refused:
         raise SpecError(
             "--set evaluation.rivals", refused[0].value, "rivals of one answer, which recorded scores are of"
         )
+    if campaign.search.algorithm is Algorithm.SFT:
+        wanted = "a search: what is fitted to labels goes on from nothing; submit a campaign of its own"
+        raise SpecError("--set search.algorithm", "sft", wanted)
+    for path, got, wanted in learner_faults(campaign):
+        raise SpecError(f"--set {'.'.join(map(str, path))}", got, wanted)
     if campaign.search.population < SMALLEST_POPULATION:
         raise SpecError(
             "--set search.population", campaign.search.population, f"at least {SMALLEST_POPULATION} candidates"

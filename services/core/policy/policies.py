@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from services.core.baselines.router import Router
 from services.core.campaign import Output
 from services.core.policy.layout import Layout
 from services.core.policy.selection import select
@@ -69,15 +68,3 @@ class RandomPolicy:
     def decide(self, transcript: Transcript, rng: np.random.Generator) -> Decision:
         agent, role = select(self._logits, self._layout, rng)
         return Decision(agent, role)
-
-
-class RouterPolicy:
-    """A fitted rival: one Worker turn by the model that it names; to be played with ``episode.single_turn``."""
-
-    def __init__(self, router: Router, read: Callable[[str], NDArray[np.float32]]) -> None:
-        """Take what names the model, and question -> state (d,), what is read of a question alone."""
-        self._router = router
-        self._read = read
-
-    def decide(self, transcript: Transcript, rng: np.random.Generator) -> Decision:
-        return Decision(self._router.agent(self._read(transcript.query), rng), Role.WORKER)
