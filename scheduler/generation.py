@@ -21,14 +21,14 @@ from scheduler.stages import OPENED, Stage, next_stage, released
 from services.core.baselines.fitting import fit
 from services.core.campaign import Algorithm, Campaign
 from services.core.errors import BudgetExhausted, TrinityError
-from services.core.fitness import Incomplete, is_shaped
+from services.core.fitness import Effort, Incomplete
 from services.core.ids import CampaignId
 from services.core.optimiser.reinforce import Reinforce
 from services.core.optimiser.searches import AnyLearner
 from services.core.problem import Split
 from services.core.rivals import FITTED
-from services.core.states import UNFINISHED, CampaignState, EpisodeState, GenerationKind
-from services.storage import campaign_states, decisions, failures, generations, turns
+from services.core.states import UNFINISHED, CampaignState, EpisodeState
+from services.storage import campaign_states, decisions, efforts, failures, generations, turns
 from services.storage.engine import Connection
 from services.storage.turns import Brief, Newest, OpenGeneration
 
@@ -94,9 +94,8 @@ def close(turn: Turn, generation: OpenGeneration, done: list[str]) -> bool:
         named = ", ".join(failures.failed_for_good(turn.conn, generation.id, NAMED))
         more = "" if failed <= NAMED else f" and {failed - NAMED} more"
         return pause(turn, f"generation {generation.number} has episodes that failed for good: {named}{more}", done)
-    counted = generation.kind is GenerationKind.TRAINING and is_shaped(turn.campaign)
-    chosen = generations.chosen(turn.conn, generation.id) if counted else {}
-    result = result_of(turn.campaign, generation.kind, generations.outcomes(turn.conn, generation.id), chosen)
+    effort = efforts.of(turn.conn, [generation.id], turn.campaign).get(generation.id, Effort())
+    result = result_of(turn.campaign, generation.kind, generations.outcomes(turn.conn, generation.id), effort)
     if isinstance(result, Incomplete):
         return pause(turn, f"generation {generation.number} lacks {len(result.missing)} rewards", done)
     generations.close(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
@@ -17,13 +17,14 @@ from services.cli import connections
 from services.cli.state_norms import median_state_norm
 from services.config import campaign as campaign_file
 from services.config import document
+from services.config.changes import Change
 from services.config.pool_file import load as load_pool
 from services.config.pool_file import require_local_models
 from services.config.settings import LOCAL_PREFIX, Settings
 from services.core.campaign import Campaign
 from services.core.errors import PrerequisiteMissing, SpecError
 from services.core.ids import CampaignId
-from services.core.ledger.plan import Plan, plan_of
+from services.core.ledger.plan import Plan, plan_of, with_cost_unit
 from services.core.local_pool import LocalPool
 from services.core.optimiser.sep_cma_es import library_version
 from services.core.problem import Problem, ScorerKind, Split
@@ -55,19 +56,20 @@ class Prepared:
         )
 
 
-def prepare(path: Path, settings: Settings, name: str | None = None) -> Prepared:
+def prepare(path: Path, settings: Settings, name: str | None = None, changes: Sequence[Change] = ()) -> Prepared:
     """Read and check a campaign file.
 
     Args:
         path: the file.
         settings: where data and local pools lie.
         name: replaces the file's own name.
+        changes: of the file's fields.
 
     Raises:
         SpecError, UnknownPrice, Unscorable: the file, its problems or its local pools are wrong; says where.
         PrerequisiteMissing: the encoder's shapes, or its states' length where the file needs it, cannot be found out.
     """
-    file = campaign_file.load(path, connections.variables(settings))
+    file = campaign_file.load(path, connections.variables(settings), changes)
     architecture = catalogue.architecture(file.encoder.model, file.encoder.revision)
     campaign = campaign_file.resolve(file, architecture, partial(median_state_norm, settings=settings))
     if name is not None:
@@ -79,6 +81,7 @@ def prepare(path: Path, settings: Settings, name: str | None = None) -> Prepared
     require_judge(campaign, problems)
     for problem in (problem for split in problems.values() for problem in split):
         check_reference(problem)
+    campaign = with_cost_unit(campaign, question_bytes(problems))
     spec = document.to_json(campaign, source)
     plan = plan_of(campaign, question_bytes(problems))
     return Prepared(campaign, problems, plan, spec, document.sha256(spec), pools)
@@ -147,9 +150,14 @@ def submit(prepared: Prepared, settings: Settings) -> CampaignId:
         PrerequisiteMissing: database, its schema or the broker.
         SpecError: the name is used.
     """
+    return submit_all([prepared], settings)[0]
+
+
+def submit_all(prepared: Sequence[Prepared], settings: Settings) -> list[CampaignId]:
+    """Insert several campaigns together, or none. Raises as ``submit`` does."""
     opened = connections.open_database(settings), connections.open_queues(settings)
     with opened[0] as database, opened[1], database.transaction() as conn:
-        return campaigns.insert(conn, new_campaign(prepared), prepared.problems)
+        return [campaigns.insert(conn, new_campaign(each), each.problems) for each in prepared]
 
 
 def new_campaign(prepared: Prepared, forked_from: Fork | None = None) -> NewCampaign:

@@ -83,6 +83,10 @@ class EvolutionSection(Section):
     algorithm: Algorithm = Field(default=Algorithm.SEP_CMA_ES, strict=False)
     start: Start = Field(default=Start.ZERO, strict=False)
     half_width: Sigma = 0.5
+    mean_rate: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
+    antithetic: bool = False
+    cost_weight: Bonus = 0.0
+    cost_unit_usd: Sigma | None = None
 
 
 class SearchSection(EvolutionSection):

@@ -264,7 +264,11 @@ class SearchSpec:
         step_size: adaptation of sigma.
         entropy_bonus: weight of the entropy, in nats, of the agents that a candidate's episodes chose (authors: 0.15).
         turn_bonus: weight of the penalty on turns (authors: 0.1).
+        mean_rate: part of each step that sep-CMA-ES's mean takes; the paper's takes all of it.
+        antithetic: sep-CMA-ES draws its samples in pairs that mirror each other in the mean.
         half_width: of the box that random search draws from (paper, appendix A.5).
+        cost_weight: weight of the penalty on what training episodes cost, in units of ``cost_unit_usd``.
+        cost_unit_usd: USD; None only where costs do not count.
     """
 
     population: int
@@ -278,6 +282,10 @@ class SearchSpec:
     algorithm: Algorithm = Algorithm.SEP_CMA_ES
     start: Start = Start.ZERO
     half_width: float = 0.5
+    mean_rate: float = 1.0
+    antithetic: bool = False
+    cost_weight: float = 0.0
+    cost_unit_usd: float | None = None
 
     @property
     def candidates(self) -> int:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from services.core.baselines.agreement import disagreement, distances
-from services.core.baselines.smoothie import Smoothie, closest, squared_distances
+from services.core.baselines.agreement import answer_distances, closest, diffs, squared_distances
+from services.core.baselines.smoothie import Smoothie
 from services.core.protocol.answers import write_worker
 from tests.support.scripted_calls import ScriptedCall, by_agent, play, same
 
@@ -22,7 +22,7 @@ EMBEDDINGS = st.integers(3, 7).flatmap(
 
 @given(EMBEDDINGS)
 def test_diff_is_the_mean_over_pairs_of_others(embeddings: np.ndarray) -> None:
-    found_distances = squared_distances(embeddings)
+    distances = squared_distances(embeddings)
     count = len(embeddings)
     for i in range(count):
         pairs = combinations([k for k in range(count) if k != i], 2)
@@ -35,15 +35,15 @@ def test_diff_is_the_mean_over_pairs_of_others(embeddings: np.ndarray) -> None:
             )
             for j, k in pairs
         ]
-        assert disagreement(found_distances)[i] == pytest.approx(np.mean(found), abs=1e-7)
+        assert diffs(distances)[i] == pytest.approx(np.mean(found), abs=1e-7)
 
 
 def test_diff_estimates_the_variance_of_a_models_own_noise() -> None:
     rng, scales = np.random.default_rng(3), np.array([0.5, 1.0, 2.0, 3.0])
     truth = rng.standard_normal(2000)
-    measured = squared_distances(truth + scales[:, None] * rng.standard_normal((4, 2000)))
-    assert disagreement(measured) / 2000 == pytest.approx(scales**2, rel=0.15, abs=0.15)
-    assert closest(measured) == 0
+    distances = squared_distances(truth + scales[:, None] * rng.standard_normal((4, 2000)))
+    assert diffs(distances) / 2000 == pytest.approx(scales**2, rel=0.15, abs=0.15)
+    assert closest(distances) == 0
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_diff_estimates_the_variance_of_a_models_own_noise() -> None:
     ],
 )
 def test_by_answers_it_is_the_plurality(answers: list[str], place: int) -> None:
-    assert closest(distances(answers, same)) == place
+    assert closest(answer_distances(answers, same)) == place
 
 
 def test_a_reply_without_an_answer_is_never_returned() -> None:

@@ -8,7 +8,7 @@ import pytest
 from scheduler.closing import Result, result_of
 from scheduler.opening import Composition, compose, vectors_of
 from services.core.campaign import Campaign
-from services.core.fitness import Incomplete, bonus_of
+from services.core.fitness import Effort, Incomplete, bonus_of
 from services.core.problem import Split
 from services.core.states import CandidateKind, EpisodeState, GenerationKind, Purpose
 from services.storage.records import Outcome
@@ -84,8 +84,8 @@ def outcome(
 def test_fitness_is_the_mean_reward_whatever_the_order() -> None:
     outcomes = [outcome(c, r, float((c + r) % 2)) for c in range(4) for r in range(3)]
     outcomes += [outcome(0, r, 1.0, CandidateKind.MEAN) for r in range(2)]
-    first = result_of(small_campaign(), GenerationKind.TRAINING, outcomes, {})
-    second = result_of(small_campaign(), GenerationKind.TRAINING, outcomes[::-1], {})
+    first = result_of(small_campaign(), GenerationKind.TRAINING, outcomes, Effort())
+    second = result_of(small_campaign(), GenerationKind.TRAINING, outcomes[::-1], Effort())
     assert isinstance(first, Result)
     assert isinstance(second, Result)
     assert first.fitness is not None
@@ -101,7 +101,7 @@ def test_a_missing_reward_is_never_a_number(kind: CandidateKind) -> None:
     outcomes = [
         replace(row, reward=None) if row.candidate_kind is kind and row.replicate == 0 else row for row in outcomes
     ]
-    assert isinstance(result_of(small_campaign(), GenerationKind.TRAINING, outcomes, {}), Incomplete)
+    assert isinstance(result_of(small_campaign(), GenerationKind.TRAINING, outcomes, Effort()), Incomplete)
 
 
 def test_bonuses_count_in_training_and_nowhere_else() -> None:
@@ -110,8 +110,8 @@ def test_bonuses_count_in_training_and_nowhere_else() -> None:
     outcomes = [outcome(c, r, 1.0) for c in range(4) for r in range(3)]
     outcomes += [outcome(0, r, 0.5, CandidateKind.MEAN) for r in range(2)]
     chosen = {0: {0: 3}, 1: {0: 2, 1: 1}, 2: {0: 4, 1: 2}, 3: {1: 6}}
-    plain = result_of(campaign, GenerationKind.TRAINING, outcomes, chosen)
-    found = result_of(shaped, GenerationKind.TRAINING, outcomes, chosen)
+    plain = result_of(campaign, GenerationKind.TRAINING, outcomes, Effort(chosen))
+    found = result_of(shaped, GenerationKind.TRAINING, outcomes, Effort(chosen))
     assert isinstance(plain, Result)
     assert isinstance(found, Result)
     assert plain.fitness is not None

@@ -1,8 +1,6 @@
-"""Smoothie, dependent: every model answers, and per question the reply that agrees best with the others counts.
+"""Smoothie, the dependent form: every model answers, and the reply that is closest to the others counts.
 
-Guha et al. 2024 estimate each model's quality from the embeddings of the replies, without labels (trinity.md 6.2; the
-formula is in ``agreement``). Without embeddings two replies are at a squared distance of 0 if their final answers are
-the same and of 1 if not.
+How close is told by ``agreement``; the form with one model for the whole set is ``smoothie_independent``.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from services.core.baselines.agreement import distances, most_agreed
+from services.core.baselines.agreement import answer_distances, closest, squared_distances
 from services.core.baselines.mixture import proposals
 from services.core.baselines.scaffold import Same, ScaffoldCall, result_of
 from services.core.campaign import ProtocolSpec
@@ -55,20 +53,5 @@ class Smoothie:
 
     def _distances(self, items: Sequence[Item]) -> NDArray[np.float64]:
         if self.embed is None:
-            return distances([item.answer for item in items], self.same)
+            return answer_distances([item.answer for item in items], self.same)
         return squared_distances(np.stack([np.asarray(self.embed(item.output), dtype=np.float64) for item in items]))
-
-
-def squared_distances(embeddings: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return |e_i - e_j|^2 for embeddings of shape (replies, dim)."""
-    differences = embeddings[:, None, :] - embeddings[None, :, :]
-    found: NDArray[np.float64] = (differences**2).sum(axis=2)
-    return found
-
-
-def closest(distance: NDArray[np.float64]) -> int:
-    """Return the place of the reply that agrees best with the others, given squared distances; ties go to the first.
-
-    Two replies say as much for each other, and there is no third to tell between them.
-    """
-    return most_agreed(distance) if len(distance) > 2 else 0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from services.core.campaign import Campaign, EvidenceUse, ProtocolSpec
+from services.core.errors import SpecError
 from services.core.ledger.assumptions import BYTES_PER_TOKEN, NOTE_BYTES, TYPICAL_OUTPUT_TOKENS
 from services.core.ledger.budget import bound_usage
 from services.core.ledger.price import Price
@@ -110,6 +111,30 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
         + judge.cost(some_rated)
         + rivals.expected.usd,
     )
+
+
+def episode_usd(campaign: Campaign, question_bytes: Sequence[int]) -> Decimal:
+    """Return what a training episode is expected to cost, by the assumptions of the plan; nobody rates it."""
+    mean = sum(question_bytes) // max(1, len(question_bytes))
+    output = min(TYPICAL_OUTPUT_TOKENS, campaign.protocol.max_output_tokens)
+    usual = _episode(campaign.protocol, mean, (campaign.protocol.max_turns + 1) // 2, output, BYTES_PER_TOKEN)
+    return _mean_cost([campaign.pool[agent].price for agent in Layout.of_campaign(campaign).agents], usual)
+
+
+def with_cost_unit(campaign: Campaign, question_bytes: Sequence[int]) -> Campaign:
+    """Return the campaign with the unit in which costs count, where they count and nobody gave one.
+
+    Raises:
+        SpecError: its models cost nothing.
+    """
+    search = campaign.search
+    if search.cost_weight == 0 or search.cost_unit_usd is not None:
+        return campaign
+    unit = float(f"{episode_usd(campaign, question_bytes):.6g}")
+    if unit == 0:
+        wanted = "0, as no model of the pool has a price; or name search.cost_unit_usd"
+        raise SpecError("search.cost_weight", search.cost_weight, wanted)
+    return replace(campaign, search=replace(search, cost_unit_usd=unit))
 
 
 def _validation_episodes(campaign: Campaign) -> int:
