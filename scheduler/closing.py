@@ -13,7 +13,7 @@ import numpy.typing as npt
 from services.core.campaign import Campaign
 from services.core.fitness import Effort, Incomplete, fitness_of, ranks, shaped
 from services.core.fitness import Outcome as Observation
-from services.core.states import CandidateKind, GenerationKind, Purpose
+from services.core.states import CandidateKind, GenerationKind
 from services.storage.records import CandidateScore, Outcome
 
 Vector = npt.NDArray[np.float64]
@@ -51,9 +51,9 @@ def result_of(
         samples = [
             Observation(outcome.candidate_index, outcome.replicate, outcome.reward)
             for outcome in outcomes
-            if outcome.purpose is Purpose.TRAINING
+            if outcome.candidate_kind is CandidateKind.SAMPLE
         ]
-        reduced = fitness_of(samples, campaign.search.population, campaign.search.replicates)
+        reduced = fitness_of(samples, campaign.search.candidates, campaign.search.trials)
         if isinstance(reduced, Incomplete):
             return reduced
         fitness = shaped(reduced, effort, campaign)
@@ -61,7 +61,7 @@ def result_of(
             CandidateScore(CandidateKind.SAMPLE, index, float(value), rank)
             for index, (value, rank) in enumerate(zip(fitness, ranks(fitness), strict=True))
         ]
-    measured = [outcome for outcome in outcomes if outcome.purpose is not Purpose.TRAINING]
+    measured = [outcome for outcome in outcomes if outcome.candidate_kind is not CandidateKind.SAMPLE]
     missing = tuple((outcome.candidate_index, outcome.replicate) for outcome in measured if outcome.reward is None)
     if missing:
         return Incomplete(missing)

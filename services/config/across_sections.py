@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from services.config.learning import label_faults, learning_faults, measuring_faults
 from services.config.problems_section import BenchmarksSection, GeneratedSection, JsonlSection, SeededSplitSection
 from services.config.rival_faults import rival_faults
 from services.config.sections import CampaignFile
@@ -33,6 +34,9 @@ def faults(file: CampaignFile) -> Iterator[Fault]:
     yield from _agents_and_step_size(file)
     yield from _cost(file)
     yield from _rivals(file)
+    yield from learning_faults(file.search, file.head, file.protocol, file.encoder.singular_values)
+    yield from label_faults(file.search, [rival.kind for rival in file.evaluation.rivals], file.labels.problems)
+    yield from measuring_faults(file.search, file.validation.problems, file.evaluation.problems)
     if file.search.population is not None and file.search.population < SMALLEST_POPULATION:
         yield ("search", "population"), file.search.population, f"auto or at least {SMALLEST_POPULATION} candidates"
 
@@ -68,6 +72,8 @@ def _too_few_problems(file: CampaignFile) -> Iterator[Fault]:
         if isinstance(size, int) and wanted > size:
             split = "validation" if section == "validation" else "heldout"
             yield (section, "problems"), wanted, f"at most the {size} problems of the {split} split"
+    if isinstance(sizes.training, int) and file.labels.problems > sizes.training:
+        yield ("labels", "problems"), file.labels.problems, f"at most the {sizes.training} training problems"
     common = file.search.minibatch == "common" and isinstance(sizes.training, int)
     if common and sizes.training < file.search.replicates:
         wanted_text = f"at most the {sizes.training} training problems: a common minibatch takes each once"

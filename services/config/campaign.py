@@ -39,6 +39,7 @@ from services.core.campaign import (
     ValidationSpec,
 )
 from services.core.errors import SpecError
+from services.core.learners import ReinforceSpec, SupervisedSpec
 from services.core.ledger.plan import plan_of
 from services.core.ledger.price import Price
 from services.core.optimiser.ports import population_size
@@ -129,6 +130,8 @@ def resolve(file: CampaignFile, architecture: Architecture, state_norm: StateNor
         scoring=ScoringSpec(**_fields(file.scoring)),
         answers=AnswersSpec(**_fields(file.answers)),
         labels=LabelsSpec(**_fields(file.labels)),
+        reinforce=ReinforceSpec(**_fields(file.reinforce)),
+        supervised=SupervisedSpec(**_fields(file.supervised)),
     )
     return _with_episodes(_with_population(_with_rank(campaign)))
 
@@ -176,10 +179,13 @@ def _with_episodes(campaign: Campaign) -> Campaign:
 
 def require_first_generation(campaign: Campaign) -> None:
     """Raise SpecError when the limit on episodes ends before the first generation does."""
-    search, validation = campaign.search, campaign.validation
+    labels, search, validation = campaign.labels, campaign.search, campaign.validation
     first = search.population * search.replicates + validation.problems
+    parts = f"{search.population} candidates x {search.replicates} replicates + {validation.problems} validation"
+    if labels.problems:
+        first = len(campaign.pool) * labels.problems * labels.repeats
+        parts = f"{len(campaign.pool)} models x {labels.problems} labelled problems x {labels.repeats} repeats"
     if campaign.budget.episodes < first:
-        parts = f"{search.population} candidates x {search.replicates} replicates + {validation.problems} validation"
         raise SpecError("budget.episodes", campaign.budget.episodes, f"at least {first} for one generation ({parts})")
 
 

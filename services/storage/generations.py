@@ -25,8 +25,8 @@ returning id
 WHY_NOT = text("select name, state, episodes_reserved, episode_budget from campaign where id = :campaign")
 
 INSERT = text("""
-insert into generation (campaign_id, number, kind, state, epoch, mean, sigma, checksum)
-values (:campaign, :number, :kind, 'open', :epoch, :mean, :sigma, :checksum)
+insert into generation (campaign_id, number, kind, state, epoch, mean, sigma, checksum, memory)
+values (:campaign, :number, :kind, 'open', :epoch, :mean, :sigma, :checksum, :memory)
 returning id
 """)
 
@@ -100,6 +100,7 @@ def open_generation(
     checksum: str,
     candidates: Sequence[NewCandidate],
     episodes: Sequence[NewEpisode],
+    memory: npt.NDArray[Any] | None = None,
 ) -> GenerationId:
     """Insert a generation with its candidates and pending episodes, reserve the episodes, and tell it in the journal.
 
@@ -114,6 +115,7 @@ def open_generation(
         checksum: of the search state at this point; a replay has to meet it.
         candidates: what acts.
         episodes: one per candidate, purpose and replicate, in the order in which they will be sent.
+        memory: what the learner remembers beyond its mean, kept as float64; None for one that is told again.
 
     Raises:
         BudgetExhausted: the episodes do not fit under the campaign's limit; scope ``episodes``.
@@ -123,7 +125,8 @@ def open_generation(
     leadership.require(conn, epoch)
     _reserve(conn, campaign_id, len(episodes))
     values = {"campaign": campaign_id, "number": number, "kind": kind.value, "epoch": epoch, "mean": pack64(mean)}
-    inserted = conn.execute(INSERT, {**values, "sigma": float(sigma), "checksum": checksum}).scalar_one()
+    kept = {"sigma": float(sigma), "checksum": checksum, "memory": None if memory is None else pack64(memory)}
+    inserted = conn.execute(INSERT, {**values, **kept}).scalar_one()
     generation_id = GenerationId(inserted)
     ids = _insert_candidates(conn, generation_id, candidates)
     columns = {

@@ -106,6 +106,8 @@ CAMPAIGNS = st.builds(
         entropy_bonus=st.floats(0, 1),
         turn_bonus=st.floats(0, 1),
         half_width=st.floats(0.01, 10),
+        mean_rate=st.floats(0.01, 1),
+        antithetic=st.booleans(),
         cost_weight=st.floats(0, 1),
         cost_unit_usd=st.none() | st.floats(1e-9, 10),
     ),

@@ -45,6 +45,7 @@ class Plan:
     training_episodes: int
     validation_episodes: int
     evaluation_episodes: int
+    labelling_episodes: int
     largest_calls: int
     largest_tokens: int
     largest_usd: Decimal
@@ -54,7 +55,8 @@ class Plan:
 
     @property
     def episodes(self) -> int:
-        return self.training_episodes + self.validation_episodes + self.evaluation_episodes
+        measured = self.validation_episodes + self.evaluation_episodes
+        return self.labelling_episodes + self.training_episodes + measured
 
 
 def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
@@ -64,9 +66,11 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
         campaign: the resolved specification.
         question_bytes: UTF-8 length of each question it may use; the longest and the mean are looked at.
     """
-    training = campaign.search.population * campaign.search.replicates * campaign.search.generations
+    training = campaign.search.candidates * campaign.search.trials * campaign.search.rounds
+    labelling = len(campaign.pool) * campaign.labels.problems * campaign.labels.repeats
     validation = _validation_episodes(campaign)
     coordinated, single = _evaluation_episodes(campaign)
+    evaluation, single = coordinated + single, single + labelling
     several = training + validation + coordinated
     rivals = rivals_plan(campaign, question_bytes)
     longest = max(question_bytes, default=0)
@@ -92,7 +96,8 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
         population=campaign.search.population,
         training_episodes=training,
         validation_episodes=validation,
-        evaluation_episodes=coordinated + single + rivals.episodes,
+        evaluation_episodes=evaluation + rivals.episodes,
+        labelling_episodes=labelling,
         largest_calls=several * turns + single + rated * ASKS + rivals.largest.calls,
         largest_tokens=most.total + most_single.total + most_rated.total + rivals.largest.tokens,
         largest_usd=_largest_cost(chosen, most)
@@ -135,7 +140,7 @@ def with_cost_unit(campaign: Campaign, question_bytes: Sequence[int]) -> Campaig
 def _validation_episodes(campaign: Campaign) -> int:
     if not campaign.validation.problems:
         return 0
-    rounds = sum(validates(number, campaign.validation.every) for number in range(campaign.search.generations))
+    rounds = sum(validates(number, campaign.validation.every) for number in range(campaign.search.rounds))
     return (rounds + 1) * campaign.validation.problems  # and the last mean, after the search
 
 

@@ -10,12 +10,12 @@ from typing import Any
 from sqlalchemy import Connection, Row, text
 
 from services.core.campaign import Campaign
+from services.core.composition import Key, wanted_episodes
 from services.core.fitness import Effort, Incomplete, Outcome, fitness_of, is_shaped, ranks, shaped
 from services.core.ids import CampaignId, GenerationId
 from services.core.states import CandidateKind, GenerationKind, Purpose
 from services.storage import efforts
 from services.storage.audit.findings import Finding, Judge, Scope
-from services.storage.audit.plan import Key, wanted_episodes
 from services.storage.binary import pack64
 
 CLOSED = text("""
@@ -107,7 +107,7 @@ def _fitness(campaign: Campaign, generation: Closed) -> list[tuple[str, str, str
     found: list[tuple[str, str, str]] = []
     amounts: dict[int, tuple[float, int]] = {}
     if generation.kind is GenerationKind.TRAINING:
-        rewards = fitness_of(_outcomes(generation), campaign.search.population, campaign.search.replicates)
+        rewards = fitness_of(_outcomes(generation), campaign.search.candidates, campaign.search.trials)
         if isinstance(rewards, Incomplete):
             return [("fitness", "a reward for every sample", f"{len(rewards.missing)} are missing")]
         try:
