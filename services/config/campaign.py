@@ -49,27 +49,45 @@ from services.core.rivals import RivalSpec
 StateNorm = Callable[[EncoderSpec, int], float]
 
 
-def load(path: Path, variables: Mapping[str, str]) -> CampaignFile:
-    """Read and check a campaign file; ``variables`` stand for ``${NAME}`` in its paths.
+def load(path: Path, variables: Mapping[str, str], changes: Mapping[str, Any] | None = None) -> CampaignFile:
+    """Read and check a campaign file.
+
+    Args:
+        path: the file.
+        variables: stand for ``${NAME}`` in its paths.
+        changes: fields to set as if the file had them, section -> field -> value.
 
     Raises:
         SpecError: the file is unreadable or a field is wrong; names the field and its line.
         UnknownPrice: a pool model has no price.
     """
-    return parse(read_text(path), path.name, path.parent.absolute(), variables)
+    return parse(read_text(path), path.name, path.parent.absolute(), variables, changes)
 
 
-def parse(text: str, name: str, folder: Path, variables: Mapping[str, str]) -> CampaignFile:
+def parse(
+    text: str, name: str, folder: Path, variables: Mapping[str, str], changes: Mapping[str, Any] | None = None
+) -> CampaignFile:
     """Check a campaign file's text; relative paths in it start at ``folder``. Raises as ``load`` does."""
     document = parse_yaml(text, name)
+    value = filled(changed(document.value, changes or {}))
     try:
-        file = CampaignFile.model_validate(filled(document.value), context=Surroundings(folder, variables))
+        file = CampaignFile.model_validate(value, context=Surroundings(folder, variables))
     except ValidationError as error:
         # Without a cause: pydantic's own report would repeat values that may be secrets.
         raise spec_error(error, document, CampaignFile) from None
     for where, got, wanted in faults(file):
         raise SpecError(document.where(where), got, wanted)
     return file
+
+
+def changed(written: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the file's mapping with these fields instead of its own; other fields of a section stay."""
+
+    def one(name: str) -> Any:
+        own, new = written.get(name), changes[name]
+        return {**own, **new} if isinstance(own, Mapping) and isinstance(new, Mapping) else new
+
+    return {**written, **{name: one(name) for name in changes}}
 
 
 def problem_source(file: CampaignFile) -> ProblemSource:
