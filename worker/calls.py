@@ -136,9 +136,12 @@ class MeteredCalls:
             )
         except PoolError as error:
             cost = None if error.billed_unknown else Decimal(0)
-            settlement = Settlement(None, cost, time.monotonic() - started, error_kind=type(error).__name__)
+            received = error.received
+            if received is not None:
+                cost = ask.model.price.cost(received)
+            settlement = Settlement(received, cost, time.monotonic() - started, error_kind=type(error).__name__)
             self.counts.add(counts.ERRORS)
-            self._settle(ask, call, settlement, answered=_answered(error))
+            self._settle(ask, call, settlement, answered=_answered(error), rest_seconds=self._asked_rest(error))
             raise
         cost = ask.model.price.cost(reply.usage)
         self._settle(ask, call, Settlement(reply.usage, cost, reply.latency_seconds, reply.finish_reason, reply.fault))
@@ -174,9 +177,24 @@ class MeteredCalls:
         with self.aside():
             self.lease.wait(seconds)
 
-    def _settle(self, ask: Ask, call: CallId, settlement: Settlement, *, answered: bool | None = True) -> None:
+    def _settle(
+        self,
+        ask: Ask,
+        call: CallId,
+        settlement: Settlement,
+        *,
+        answered: bool | None = True,
+        rest_seconds: float | None = None,
+    ) -> None:
         # Not waited for: the next reservation or the score, asked for right after, goes in the same batch.
-        self._settling = self.writer.post(Settle(call, ask.claim.campaign_id, settlement, ask.meter, answered))
+        ended = Settle(call, ask.claim.campaign_id, settlement, ask.meter, answered, rest_seconds)
+        self._settling = self.writer.post(ended)
+
+    def _asked_rest(self, error: PoolError) -> float | None:
+        """Return how long the provider wants a pause, which is everybody's, as far as such a wait is waited at all."""
+        if not isinstance(error, RateLimited) or error.retry_after_seconds is None:
+            return None
+        return min(error.retry_after_seconds, self.retries.longest_wait_seconds)
 
 
 def _answered(error: PoolError) -> bool | None:

@@ -41,9 +41,9 @@ ADDED: frozenset[tuple[Key, ...]] = frozenset(
     {("weight",), ("max_failure_share",), ("head",), ("scoring",), ("answers",), ("budget", "calls")}
     | {("encoder", "norm"), ("encoder", "singular_values"), ("protocol", "agents"), ("protocol", "notes")}
     | {("protocol", "evidence")}
-    | {("search", name) for name in ("step_size", "entropy_bonus", "turn_bonus", "algorithm", "start")}
+    | {("search", name) for name in ("step_size", "entropy_bonus", "turn_bonus", "algorithm", "start", "half_width")}
     | {("labels",), ("evaluation", "rivals"), ("evaluation", "repeats")}
-    | {("pool", "context_window"), ("pool", "limits")}
+    | {("pool", "context_window"), ("pool", "limits"), ("pool", "stream")}
     | {("pool", "price", "cached_input_per_million"), ("pool", "price", "reasoning_per_million")}
     | {("sets", name) for name in ("choices", "answer_form", "tests", "ask")}
 )

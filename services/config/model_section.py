@@ -97,3 +97,4 @@ class ModelSection(Section):
     requests_per_minute: Positive | None = None
     tokens_per_minute: Positive | None = None
     max_concurrency: Positive | None = None
+    stream: bool = False

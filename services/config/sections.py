@@ -80,6 +80,7 @@ class EvolutionSection(Section):
     turn_bonus: Bonus
     algorithm: Algorithm = Field(default=Algorithm.SEP_CMA_ES, strict=False)
     start: Start = Field(default=Start.ZERO, strict=False)
+    half_width: Sigma = 0.5
 
 
 class SearchSection(EvolutionSection):

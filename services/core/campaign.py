@@ -51,6 +51,7 @@ class ModelSpec:
         options: extra decoding options passed on, e.g. ``{"reasoning_effort": "minimal"}``.
         context_window: tokens that prompt and reply must fit in together, or None when it is not known.
         limits: on the rate of calls.
+        stream: ask for the reply piece by piece, so that of one that is cut it is known how much came.
     """
 
     name: str
@@ -61,6 +62,7 @@ class ModelSpec:
     options: dict[str, Any] = field(default_factory=dict)
     context_window: int | None = None
     limits: ModelLimits = ModelLimits()
+    stream: bool = False
 
 
 @dataclass(frozen=True)
@@ -259,6 +261,7 @@ class SearchSpec:
         step_size: adaptation of sigma.
         entropy_bonus: weight of the entropy, in nats, of the agents that a candidate's episodes chose (authors: 0.15).
         turn_bonus: weight of the penalty on turns (authors: 0.1).
+        half_width: of the box that random search draws from (paper, appendix A.5).
     """
 
     population: int
@@ -271,6 +274,7 @@ class SearchSpec:
     turn_bonus: float = 0.0
     algorithm: Algorithm = Algorithm.SEP_CMA_ES
     start: Start = Start.ZERO
+    half_width: float = 0.5
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,7 @@ CAMPAIGNS = st.builds(
         step_size=st.sampled_from(StepSize),
         entropy_bonus=st.floats(0, 1),
         turn_bonus=st.floats(0, 1),
+        half_width=st.floats(0.01, 10),
     ),
     validation=st.builds(ValidationSpec, every=st.integers(1, 9), problems=st.integers(0, 99)),
     evaluation=st.builds(EvaluationSpec, problems=st.integers(0, 99)),

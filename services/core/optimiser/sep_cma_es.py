@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from services.core import seeds
 from services.core.campaign import StepSize
 from services.core.optimiser.ports import Search
+from services.core.optimiser.vectors import checked_fitness, first_mean
 
 
 def library_version() -> str:
@@ -56,14 +57,12 @@ class SepCmaEs(Search):
         Raises:
             ValueError: a value outside these bounds.
         """
-        mean = np.zeros(dimension) if start is None else np.array(start, dtype=np.float64)
         if dimension < 2 or population < 3 or not (math.isfinite(sigma0) and sigma0 > 0):
             raise ValueError(
                 f"got dimension {dimension}, population {population}, sigma0 {sigma0}; "
                 "wanted at least 2, at least 3, and a finite number above 0"
             )
-        if mean.shape != (dimension,) or not np.isfinite(mean).all():
-            raise ValueError(f"the first mean has shape {mean.shape}, wanted ({dimension},) and finite numbers")
+        mean = first_mean(start, dimension)
         self._seed = seed
         self._samples = seeds.generator(seed, "search", "samples")
         self._step_size = step_size
@@ -102,7 +101,7 @@ class SepCmaEs(Search):
         rewards, are broken by a seeded shuffle: by position they would favour the first samples, two of which lie on
         the line of the last step under two-point adaptation and steer the step size.
         """
-        values = _checked(fitness, self.population)
+        values = checked_fitness(fitness, self.population)
         self._strategy.tell(self._drawn(), self._loss_ranks(values))
         self._asked = None
         self._generation += 1
@@ -151,16 +150,3 @@ def _strategy(
     # pycma's own self-check draws from numpy's global generator and only ever warns.
     strategy.adapt_sigma.check_consistency = lambda _: None
     return strategy
-
-
-def _checked(fitness: NDArray[np.float64], population: int) -> NDArray[np.float64]:
-    try:
-        values = np.asarray(fitness, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"the fitness vector holds something that is not a number: {fitness!r}") from None
-    if values.shape != (population,):
-        raise ValueError(f"the fitness vector has shape {values.shape}, the population wants ({population},)")
-    if not np.isfinite(values).all():
-        missing = np.flatnonzero(~np.isfinite(values)).tolist()
-        raise ValueError(f"the fitness of candidates {missing} is not a finite number")
-    return values
