@@ -48,4 +48,4 @@ def reproduce(
         return
     from services.cli import study_run
 
-    raise typer.Exit(study_run.run(prepared, settings, out=out, again=again, keep=keep, as_json=as_json))
+    raise typer.Exit(study_run.run(prepared, settings, study_run.Given(file, out, again, keep, as_json)))
