@@ -61,8 +61,16 @@ class MeteredCalls:
     def __post_init__(self) -> None:
         self._asking = Asking(self.campaign, self.lease.claim)
 
-    def __call__(self, *, turn: int, agent: int, role: Role | CallRole, messages: Sequence[Message]) -> Reply:
-        """Return the reply of pool model ``agent``.
+    def __call__(
+        self,
+        *,
+        turn: int,
+        agent: int,
+        role: Role | CallRole,
+        messages: Sequence[Message],
+        max_output_tokens: int | None = None,
+    ) -> Reply:
+        """Return the reply of pool model ``agent``, at most as long as told, by default as the protocol says.
 
         Raises:
             PoolError: the last try failed; its cost is booked all the same.
@@ -72,7 +80,7 @@ class MeteredCalls:
             AttemptInterrupted: the campaign no longer runs, or the worker is stopping.
             DatabaseUnavailable: nobody could be asked for as long as the lease lasts.
         """
-        ask = self._asking.of(turn, agent, role, messages)
+        ask = self._asking.of(turn, agent, role, messages, max_output_tokens)
         if (kept := self._recall(ask)) is not None:
             return Reply(kept.text, kept.finish_reason, kept.usage, 0.0)
         # Jitter is not part of the result, so it needs no seed that could be replayed.
@@ -119,10 +127,10 @@ class MeteredCalls:
 
     def _try(self, ask: Ask, number: int) -> Reply:
         protocol = self.campaign.protocol
-        timeout = min(protocol.call_timeout_seconds, self.deadline - time.monotonic())
+        timeout = min(ask.timeout_seconds(protocol), self.deadline - time.monotonic())
         if timeout <= 0:
             raise CallTimedOut(f"the episode's deadline of {protocol.episode_timeout_seconds:g} s has passed")
-        call = self._reserve(ask.reserve(number, protocol, self.lease.seconds))
+        call = self._reserve(ask.reserve(number, self.lease.seconds))
         self.counts.add(counts.CALLS)
         started = time.monotonic()
         pool = self.pool.labelled(ask.label) if isinstance(self.pool, LabelledPool) else self.pool
@@ -130,7 +138,7 @@ class MeteredCalls:
             reply = pool.complete(
                 ask.agent,
                 ask.messages,
-                max_output_tokens=protocol.max_output_tokens,
+                max_output_tokens=ask.max_output_tokens,
                 temperature=protocol.temperature,
                 timeout_seconds=timeout,
             )

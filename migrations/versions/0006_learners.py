@@ -17,6 +17,7 @@ GENERATIONS = "'training', 'validation', 'evaluation'"
 CANDIDATES = "'sample', 'mean', 'single', 'random'"
 CALLERS = "'worker', 'thinker', 'verifier', 'judge'"
 VECTORS = "'sample', 'mean'"
+CHOOSERS = "'policy', 'thinker', 'fixed'"
 
 
 def upgrade() -> None:
@@ -25,6 +26,7 @@ def upgrade() -> None:
     replace("candidate", "kind", f"kind in ({CANDIDATES}, 'rival')")
     replace("candidate", "vectorless", f"theta is null or kind in ({VECTORS}, 'rival')")
     replace("llm_call", "role", f"role in ({CALLERS}, 'coordinator')")
+    replace("turn", "role_source", f"role_source in ({CHOOSERS}, 'chance')")
     op.execute("alter table generation add column memory bytea")
     check("generation", "memory", "octet_length(memory) > 0 and octet_length(memory) % 8 = 0")
     op.execute("alter table meter add column rest_until timestamptz")
@@ -45,6 +47,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     lock()
+    replace("turn", "role_source", f"role_source in ({CHOOSERS})")
     replace("llm_call", "role", f"role in ({CALLERS})")
     replace("candidate", "vectorless", f"theta is null or kind in ({VECTORS})")
     replace("candidate", "kind", f"kind in ({CANDIDATES})")
@@ -66,4 +69,4 @@ def check(table: str, name: str, condition: str) -> None:
 
 def lock() -> None:
     """Take all tables at once, in the order in which everybody takes their rows: work under way would deadlock else."""
-    op.execute("lock table campaign, generation, candidate, attempt, llm_call, meter")
+    op.execute("lock table campaign, generation, candidate, attempt, turn, llm_call, meter")

@@ -228,3 +228,30 @@ def report(name: CampaignName, out: Folder) -> None:
         facts = reporting.facts_of(database, name)
     render.show(str(reporting.write(facts, out)))
     reporting.show_comparison(facts)
+
+
+@app.command()
+def compare(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Campaigns; differences are to the first.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", file_okay=False, help="Folder for a page with plots; made if absent.")
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", dir_okay=False, metavar="FILE.csv", help="Write the tables as CSV as well.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare campaigns on the held-out problems they share. With one name, all policies of that campaign."""
+    from services.cli import comparing_campaigns, connections, render
+
+    with connections.open_database(connections.load_settings()) as database:
+        found = comparing_campaigns.read(database, names)
+    if csv is not None:
+        comparing_campaigns.write_csv(found, csv)
+    page = None if out is None else comparing_campaigns.write(found, out)
+    if as_json:
+        render.show_json(comparing_campaigns.as_document(found))
+        return
+    comparing_campaigns.show(found)
+    if page is not None:
+        render.say(str(page))

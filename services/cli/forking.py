@@ -13,6 +13,7 @@ from services.cli import submission
 from services.config import document
 from services.config.across_sections import SMALLEST_POPULATION
 from services.config.campaign import require_first_generation
+from services.config.rival_faults import ONE_OWN_ANSWER
 from services.core.campaign import Campaign
 from services.core.errors import SpecError
 from services.core.ids import CampaignId
@@ -160,6 +161,11 @@ def require_sound(campaign: Campaign, own: dict[Split, list[Any]]) -> None:
     if recorded and campaign.protocol.max_turns != 1:
         wanted = "1, because recorded scores are those of single turns"
         raise SpecError("--set protocol.max_turns", campaign.protocol.max_turns, wanted)
+    refused = [rival.kind for rival in campaign.evaluation.rivals if rival.kind not in ONE_OWN_ANSWER]
+    if recorded and refused:
+        raise SpecError(
+            "--set evaluation.rivals", refused[0].value, "rivals of one answer, which recorded scores are of"
+        )
     if campaign.search.population < SMALLEST_POPULATION:
         raise SpecError(
             "--set search.population", campaign.search.population, f"at least {SMALLEST_POPULATION} candidates"

@@ -211,4 +211,5 @@ def _model(model: ModelSection) -> ModelSpec:
         context_window=model.context_window,
         limits=ModelLimits(model.requests_per_minute, model.tokens_per_minute, model.max_concurrency),
         stream=model.stream,
+        description=model.description,
     )

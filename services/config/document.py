@@ -16,6 +16,7 @@ from services.config.encoder_section import RecordedEncoder, RecordedHead
 from services.config.fields import Positive, Section, Surroundings
 from services.config.messages import masked, shown, wanted_of
 from services.config.model_section import ModelSection
+from services.config.rival_faults import rival_faults
 from services.config.sections import (
     LONGEST_HOURS,
     AnswersSection,
@@ -43,7 +44,7 @@ ADDED: frozenset[tuple[Key, ...]] = frozenset(
     | {("protocol", "evidence")}
     | {("search", name) for name in ("step_size", "entropy_bonus", "turn_bonus", "algorithm", "start", "half_width")}
     | {("labels",), ("evaluation", "rivals"), ("evaluation", "repeats")}
-    | {("pool", "context_window"), ("pool", "limits"), ("pool", "stream")}
+    | {("pool", name) for name in ("context_window", "limits", "stream", "description")}
     | {("pool", "price", "cached_input_per_million"), ("pool", "price", "reasoning_per_million")}
     | {("sets", name) for name in ("choices", "answer_form", "tests", "ask")}
 )
@@ -153,6 +154,11 @@ def _require_limits(campaign: Campaign) -> None:
         raise SpecError(f"protocol.agents.{index}", got, wanted)
     for got, wanted in unknown_judge(campaign.scoring.judge, names):
         raise SpecError("scoring.judge", got, wanted)
+    agents = len(campaign.protocol.agents) or len(names)
+    # Whether scores are recorded is the problems' part of the document, which no change of a field touches.
+    rivals, labelled = campaign.evaluation.rivals, campaign.labels.problems
+    for place, found, required in rival_faults(rivals, names, agents, labelled, recorded=False):
+        raise SpecError(_dotted(("evaluation", "rivals", *place)), found, required)
 
 
 def _limited(campaign: Campaign) -> Iterator[tuple[tuple[Key, ...], type[Section], Mapping[str, Any]]]:

@@ -52,6 +52,7 @@ class ModelSpec:
         context_window: tokens that prompt and reply must fit in together, or None when it is not known.
         limits: on the rate of calls.
         stream: ask for the reply piece by piece, so that of one that is cut it is known how much came.
+        description: what a prompted coordinator is told of it; nobody else reads it.
     """
 
     name: str
@@ -63,6 +64,7 @@ class ModelSpec:
     context_window: int | None = None
     limits: ModelLimits = ModelLimits()
     stream: bool = False
+    description: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from services.core.campaign import Campaign, EvidenceUse, ProtocolSpec
+from services.core.ledger.assumptions import BYTES_PER_TOKEN, NOTE_BYTES, TYPICAL_OUTPUT_TOKENS
 from services.core.ledger.budget import bound_usage
 from services.core.ledger.price import Price
+from services.core.ledger.rival_plan import rivals_plan
 from services.core.ledger.usage import Usage
 from services.core.minibatch import validates
 from services.core.policy.layout import Layout
@@ -19,10 +21,6 @@ from services.core.protocol.prompts import messages_for
 from services.core.protocol.roles import Role
 from services.core.protocol.transcript import Transcript
 from services.core.scoring.judge import ASKS, judge_messages
-
-# Assumptions of the expected figures, good to a factor of about two: replies of a paragraph, four bytes to a token.
-TYPICAL_OUTPUT_TOKENS = 200
-BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True)
@@ -69,6 +67,7 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
     validation = _validation_episodes(campaign)
     coordinated, single = _evaluation_episodes(campaign)
     several = training + validation + coordinated
+    rivals = rivals_plan(campaign, question_bytes)
     longest = max(question_bytes, default=0)
     mean = sum(question_bytes) // max(1, len(question_bytes))
     turns = campaign.protocol.max_turns
@@ -77,7 +76,7 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
     output = min(TYPICAL_OUTPUT_TOKENS, campaign.protocol.max_output_tokens)
     usual = [_episode(campaign.protocol, mean, (turns + 1) // 2, output, BYTES_PER_TOKEN)]
     usual.append(_episode(single_turn(campaign.protocol), mean, 1, output, BYTES_PER_TOKEN))
-    rated = several + single if campaign.judge is not None else 0
+    rated = several + single + rivals.episodes if campaign.judge is not None else 0
     most_rated = _times(_rating(longest, campaign.protocol.max_output_tokens, bytes_per_token=1), rated * ASKS)
     some_rated = _times(_rating(mean, output, BYTES_PER_TOKEN), rated)
     layout = Layout.of_campaign(campaign)
@@ -92,13 +91,19 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
         population=campaign.search.population,
         training_episodes=training,
         validation_episodes=validation,
-        evaluation_episodes=coordinated + single,
-        largest_calls=several * turns + single + rated * ASKS,
-        largest_tokens=most.total + most_single.total + most_rated.total,
-        largest_usd=_largest_cost(chosen, most) + _largest_cost(pool, most_single) + judge.cost(most_rated),
-        expected_calls=several * ((turns + 1) // 2) + single + rated,
-        expected_tokens=some.total + some_single.total + some_rated.total,
-        expected_usd=_mean_cost(chosen, some) + _mean_cost(pool, some_single) + judge.cost(some_rated),
+        evaluation_episodes=coordinated + single + rivals.episodes,
+        largest_calls=several * turns + single + rated * ASKS + rivals.largest.calls,
+        largest_tokens=most.total + most_single.total + most_rated.total + rivals.largest.tokens,
+        largest_usd=_largest_cost(chosen, most)
+        + _largest_cost(pool, most_single)
+        + judge.cost(most_rated)
+        + rivals.largest.usd,
+        expected_calls=several * ((turns + 1) // 2) + single + rated + rivals.expected.calls,
+        expected_tokens=some.total + some_single.total + some_rated.total + rivals.expected.tokens,
+        expected_usd=_mean_cost(chosen, some)
+        + _mean_cost(pool, some_single)
+        + judge.cost(some_rated)
+        + rivals.expected.usd,
     )
 
 
@@ -111,10 +116,10 @@ def _validation_episodes(campaign: Campaign) -> int:
 
 def _evaluation_episodes(campaign: Campaign) -> tuple[int, int]:
     """Return the episodes of the coordinator and of chance, and those of single models."""
-    baselines = campaign.evaluation.baselines
+    baselines, episodes = campaign.evaluation.baselines, campaign.evaluation.problems * campaign.evaluation.repeats
     coordinated = 1 + ("random" in baselines)
     single = len(campaign.pool) if "single" in baselines else 0
-    return coordinated * campaign.evaluation.problems, single * campaign.evaluation.problems
+    return coordinated * episodes, single * episodes
 
 
 def _episode(
@@ -128,7 +133,7 @@ def _episode(
         for role in protocol.roles
     )
     reply_bytes = 4 * output_tokens
-    prompt_bytes = sum(frame + earlier * (reply_bytes + 64) for earlier in range(turns))
+    prompt_bytes = sum(frame + earlier * (reply_bytes + NOTE_BYTES) for earlier in range(turns))
     return Usage(prompt_bytes // bytes_per_token, turns * output_tokens, estimated=True)
 
 
