@@ -192,11 +192,20 @@ def best_per_problem(scores: Sequence[Score], models: Sequence[str]) -> Values:
 
 
 def means(scores: Sequence[Score], measure: Measure = Measure.REWARD) -> Values:
+    """Return the mean figure by problem over its repeats; a figure that is not known is left out."""
     found: dict[str, list[float]] = {}
     for score in scores:
-        figure = score.reward
-        found.setdefault(score.problem, []).append(figure)
+        figure = figure_of(score, measure)
+        if figure is not None:
+            found.setdefault(score.problem, []).append(figure)
     return {problem: mean(own) for problem, own in found.items()}
+
+
+def figure_of(score: Score, measure: Measure) -> float | None:
+    """Return what a measure reads from an episode."""
+    if measure is Measure.TOKENS:
+        return None if score.effort is None else score.effort.tokens_out
+    return score.reward
 
 
 def mean(values: Collection[float]) -> float:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from services.core.studies.study import Row
-from services.reports.records import CurveFigure
+from services.reports.policies import COORDINATOR
+from services.reports.records import CampaignFacts, CurveFigure
 from services.reports.studies import StudyFacts
 
 
@@ -18,7 +20,8 @@ class ChoiceLine:
     Attributes:
         statement: what the paper says of it.
         first, last: entropy of the models' shares of a generation's turns, as a part of the largest possible.
-        most: the model that was chosen most in the last generation, and its share.
+        released: the same of the released vector's held-out turns.
+        most: the model that was chosen most in those, and its share.
     """
 
     label: str
@@ -27,6 +30,7 @@ class ChoiceLine:
     curve: tuple[CurveFigure, ...]
     first: float | None = None
     last: float | None = None
+    released: float | None = None
     most: tuple[str, float] | None = None
     remark: str = ""
 
@@ -46,10 +50,28 @@ def choice_line(facts: StudyFacts, row: Row, seed: int) -> ChoiceLine:
     if campaign.facts is None or not campaign.facts.curve:
         return ChoiceLine(row.label, seed, statement, (), remark=f"campaign {campaign.state}, no generation to show")
     curve, models = campaign.facts.curve, len(facts.models)
-    shares = curve[-1].model_share
-    name = max(shares, key=lambda each: shares[each])
     first, last = (entropy_share(point.model_share, models) for point in (curve[0], curve[-1]))
-    return ChoiceLine(row.label, seed, statement, curve, first, last, (name, shares[name]))
+    shares = released_shares(campaign.facts)
+    name = max(shares, key=lambda each: shares[each], default=None)
+    return ChoiceLine(
+        row.label,
+        seed,
+        statement,
+        curve,
+        first,
+        last,
+        entropy_share(shares, models) if shares else None,
+        None if name is None else (name, shares[name]),
+    )
+
+
+def released_shares(facts: CampaignFacts) -> dict[str, float]:
+    """Return the models' shares of the coordinator's held-out turns; empty before there are any."""
+    turns: Counter[str] = Counter()
+    for choice in facts.choices:
+        if choice.policy == COORDINATOR:
+            turns[choice.model] += choice.turns
+    return {name: count / turns.total() for name, count in turns.items()}
 
 
 def entropy_share(shares: Mapping[str, float], models: int) -> float:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
 from services.core.statistics.intervals import Interval
 from services.core.studies.study import Measure
-from services.reports.html import PAGE, section, table
+from services.reports.markup import PAGE, note, picture, section, table
 from services.reports.studies import Direction, Line, StudyCampaign, StudyFacts, lines_of, only_in_paper
 from services.reports.study_choices import ChoiceLine, choices_of
 from services.reports.study_files import choices_csv, comparison_csv
@@ -17,6 +16,7 @@ from services.reports.study_plots import choices, side_by_side
 from services.reports.style import STYLE
 
 MISSING = "-"
+PLOT = "plot.png"
 LEVELS = (
     "Other models, other problems and another budget than in the paper: the levels of the two sides cannot be "
     "compared, only the order of the lines and the direction of their differences."
@@ -29,6 +29,14 @@ INTERVALS = (
 SEVERAL = (
     "Intervals are 95 % of a bootstrap over trainings and problems at once; with few seeds they are rough and "
     "rather too narrow. Differences are paired by seed and problem."
+)
+
+
+EVENNESS = (
+    "Evenness of the models' shares of all turns: their entropy divided by that of equal shares; 1 is uniform, 0 "
+    "is one model only. 'First' and 'last' are the first and the last generation's training episodes, 'held-out' "
+    "is the released vector's evaluation. Random search draws new vectors in each generation: its training shares "
+    "are those of chance vectors."
 )
 
 
@@ -45,7 +53,7 @@ def write(facts: StudyFacts, folder: Path) -> Path:
         parts = comparison_parts(facts, lines, plot)
     (folder / name).write_text(content, encoding="utf-8")
     if plot is not None:
-        (folder / "plot.png").write_bytes(plot)
+        (folder / PLOT).write_bytes(plot)
     page = folder / "index.html"
     page.write_text(document(facts, parts), encoding="utf-8")
     return page
@@ -61,7 +69,7 @@ def document(facts: StudyFacts, parts: Iterable[str]) -> str:
     title = f"{study.title} on {facts.base}"
     body = [
         f"<h1>{escape(title)}</h1>",
-        f"<p class=note>{escape(f'After {study.paper.source} of TRINITY, arXiv 2512.04695v3.')}</p>",
+        note(f"After {study.paper.source} of TRINITY, arXiv 2512.04695v3."),
         f"<p class=lead>{escape(' '.join([study.question, *answers(facts)]))}</p>",
         *parts,
         section("What the paper's figures leave open", [items(study.paper.conflicts)]),
@@ -96,7 +104,7 @@ def comparison_parts(facts: StudyFacts, lines: Sequence[Line], plot: bytes) -> l
     rows = [(line.label, *(shown((line.families or {}).get(name), facts) for name in families)) for line in ours]
     caption = f"{facts.study.paper.source}, averages over its benchmarks, beside {facts.base}."
     return [
-        section("Comparison", [main_table(facts, lines), image(plot, caption), items(notes)]),
+        section("Comparison", [main_table(facts, lines), picture({PLOT: plot}, PLOT, caption), items(notes)]),
         section("The paper by benchmark", [paper]),
         section("Ours by family", [table(("line", *families), rows)] if families else []),
         section("Ours by seed", [seed_table(facts, lines)] if len(facts.seeds) > 1 else []),
@@ -147,20 +155,15 @@ def choice_parts(lines: Sequence[ChoiceLine], plot: bytes | None) -> list[str]:
             line.label,
             f"{line.seed}",
             line.statement,
-            MISSING if line.first is None else f"{line.first:.2f}",
-            MISSING if line.last is None else f"{line.last:.2f}",
+            *(MISSING if figure is None else f"{figure:.2f}" for figure in (line.first, line.last, line.released)),
             line.remark or ("" if line.most is None else f"{line.most[0]} {100 * line.most[1]:.0f} %"),
         )
         for line in lines
     ]
-    note = (
-        "Shares of all turns of a generation's training episodes. Evenness is the entropy of the shares divided "
-        "by that of equal shares: 1 is uniform, 0 is one model. Random search draws new vectors in each "
-        "generation, so that its shares are those of chance vectors and not of the one that is released."
-    )
-    columns = ("learner", "seed", "the paper says", "evenness at first", "at last", "most chosen at last")
-    shown_plot = [] if plot is None else [image(plot, "Models chosen in training episodes, by generation.")]
-    return [section("Choices", [table(columns, rows), *shown_plot, f"<p class=note>{escape(note)}</p>"])]
+    columns = ("learner", "seed", "the paper says", "first", "last", "held-out", "most chosen, held-out")
+    plots = {} if plot is None else {PLOT: plot}
+    caption = "Models chosen in training episodes, by generation."
+    return [section("Choices", [table(columns, rows), picture(plots, PLOT, caption), note(EVENNESS)])]
 
 
 def campaign_table(facts: StudyFacts) -> str:
@@ -197,11 +200,6 @@ def commands(facts: StudyFacts) -> str:
 
 def items(texts: Sequence[str]) -> str:
     return "<ul class=note>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>" if texts else ""
-
-
-def image(content: bytes, caption: str) -> str:
-    data, text = base64.b64encode(content).decode("ascii"), escape(caption)
-    return f'<figure><img src="data:image/png;base64,{data}" alt="{text}"><figcaption>{text}</figcaption></figure>'
 
 
 def shown(value: float | None, facts: StudyFacts) -> str:
