@@ -9,7 +9,7 @@ from services.cli import render
 from services.core.statistics.intervals import Interval
 from services.core.studies.study import Measure
 from services.reports import study_page
-from services.reports.studies import Line, StudyFacts, lines_of
+from services.reports.studies import Line, StudyFacts, lines_of, shown, signed
 from services.reports.study_choices import choices_of
 
 COLUMNS = ("line", "paper", "difference", "ours", "low", "high", "difference", "low", "high", "n", "")
@@ -37,7 +37,6 @@ def show(facts: StudyFacts, folder: Path, *, as_json: bool) -> None:
 
 def cells(line: Line, facts: StudyFacts) -> tuple[str, ...]:
     """Return a line of the table: the paper's average and difference, then ours with 95 % intervals."""
-    shown, signed = study_page.shown, study_page.signed
     return (
         line.label,
         shown(line.paper_average, facts),

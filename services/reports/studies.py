@@ -15,6 +15,8 @@ from services.core.statistics.intervals import Interval, mean_interval, paired_d
 from services.core.studies.study import LeftOut, Measure, Row, Study, Who
 from services.reports.records import CampaignFacts, Score
 
+MISSING = "-"
+
 Values = Mapping[str, float]  # problem -> figure
 
 
@@ -124,17 +126,6 @@ def lines_of(facts: StudyFacts) -> tuple[Line, ...]:
         for line in facts.left_out
     ]
     return (*own, *left)
-
-
-def only_in_paper(facts: StudyFacts) -> tuple[Line, ...]:
-    """Return the paper's lines that nothing here stands beside."""
-    reference = facts.rows[0]
-    named = {row.paper for row in facts.rows} | {line.paper for line in facts.left_out}
-    return tuple(
-        Line(name, name, *of_paper(facts.study, name, reference.paper), remark="the paper only")
-        for name in facts.study.paper.rows
-        if name not in named
-    )
 
 
 def line_of(facts: StudyFacts, row: Row, reference: Row) -> Line:
@@ -251,3 +242,16 @@ def by_family(facts: StudyFacts, row: Row, measured: Mapping[int, Values]) -> di
         for problem, figure in values.items():
             found.setdefault(family[problem], []).append(figure)
     return {name: mean(own) for name, own in sorted(found.items())}
+
+
+def shown(value: float | None, facts: StudyFacts) -> str:
+    """Return a figure with as many digits as its measure deserves."""
+    if value is None:
+        return MISSING
+    return f"{value:,.0f}" if facts.study.measure is Measure.TOKENS else f"{value:.3f}"
+
+
+def signed(value: float | None, facts: StudyFacts) -> str:
+    if value is None:
+        return MISSING
+    return f"{value:+,.0f}" if facts.study.measure is Measure.TOKENS else f"{value:+.3f}"

@@ -9,14 +9,14 @@ from pathlib import Path
 from services.core.statistics.intervals import Interval
 from services.core.studies.study import Measure
 from services.reports.markup import PAGE, note, picture, section, table
-from services.reports.studies import Direction, Line, StudyCampaign, StudyFacts, lines_of, only_in_paper
+from services.reports.studies import MISSING, Direction, Line, StudyCampaign, StudyFacts, lines_of, shown, signed
 from services.reports.study_choices import ChoiceLine, choices_of
 from services.reports.study_files import choices_csv, comparison_csv
 from services.reports.study_plots import choices, side_by_side
 from services.reports.style import STYLE
 
-MISSING = "-"
 PLOT = "plot.png"
+TO = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}"
 LEVELS = (
     "Other models, other problems and another budget than in the paper: the levels of the two sides cannot be "
     "compared, only the order of the lines and the direction of their differences."
@@ -69,7 +69,7 @@ def document(facts: StudyFacts, parts: Iterable[str]) -> str:
     title = f"{study.title} on {facts.base}"
     body = [
         f"<h1>{escape(title)}</h1>",
-        note(f"After {study.paper.source} of TRINITY, arXiv 2512.04695v3."),
+        note(f"The paper: TRINITY, arXiv 2512.04695v3, {study.paper.source}."),
         f"<p class=lead>{escape(' '.join([study.question, *answers(facts)]))}</p>",
         *parts,
         section("What the paper's figures leave open", [items(study.paper.conflicts)]),
@@ -86,7 +86,7 @@ def answers(facts: StudyFacts) -> list[str]:
         told = [line.direction for line in lines_of(facts) if line.direction is not None]
         if told:
             counts = ", ".join(f"{told.count(each)} {each.value}" for each in Direction if each in told)
-            found.append(f"Of {len(told)} differences that the paper reports and this base has: {counts}.")
+            found.append(f"Differences that both the paper and this base have: {counts}.")
     if missing := facts.missing():
         found.append(f"{len(missing)} of {len(facts.campaigns)} campaigns have no result yet.")
     return found
@@ -94,11 +94,9 @@ def answers(facts: StudyFacts) -> list[str]:
 
 def comparison_parts(facts: StudyFacts, lines: Sequence[Line], plot: bytes) -> list[str]:
     notes = [LEVELS, INTERVALS if len(facts.seeds) == 1 else SEVERAL, *facts.study.captions]
-    columns = facts.study.paper.columns
-    by_column = [line for line in (*lines, *only_in_paper(facts)) if line.paper]
-    paper = table(
-        ("line", *columns), [(line.label, *(shown(line.paper[name], facts) for name in columns)) for line in by_column]
-    )
+    table_of_paper = facts.study.paper
+    rows = [(name, *(shown(figure, facts) for figure in figures)) for name, figures in table_of_paper.rows.items()]
+    paper = table(("line", *table_of_paper.columns), rows)
     families = sorted({family for line in lines for family in line.families or ()})
     ours = [line for line in lines if line.families]
     rows = [(line.label, *(shown((line.families or {}).get(name), facts) for name in families)) for line in ours]
@@ -114,14 +112,14 @@ def comparison_parts(facts: StudyFacts, lines: Sequence[Line], plot: bytes) -> l
 def main_table(facts: StudyFacts, lines: Sequence[Line]) -> str:
     columns = (
         "line",
-        "paper",
-        "difference",
+        "paper, average",
+        "its difference",
         "ours",
         "95 % interval",
-        "difference",
+        "our difference",
         "95 % interval",
         "n",
-        "beside the paper",
+        "direction",
     )
     rows = [
         (
@@ -202,22 +200,9 @@ def items(texts: Sequence[str]) -> str:
     return "<ul class=note>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>" if texts else ""
 
 
-def shown(value: float | None, facts: StudyFacts) -> str:
-    """Return a figure with as many digits as its measure deserves."""
-    if value is None:
-        return MISSING
-    return f"{value:,.0f}" if facts.study.measure is Measure.TOKENS else f"{value:.3f}"
-
-
-def signed(value: float | None, facts: StudyFacts) -> str:
-    if value is None:
-        return MISSING
-    return f"{value:+,.0f}" if facts.study.measure is Measure.TOKENS else f"{value:+.3f}"
-
-
 def span(interval: Interval | None, facts: StudyFacts) -> str:
-    return MISSING if interval is None else f"{shown(interval.low, facts)} to {shown(interval.high, facts)}"
+    return MISSING if interval is None else f"{shown(interval.low, facts)}{TO}{shown(interval.high, facts)}"
 
 
 def signed_span(interval: Interval | None, facts: StudyFacts) -> str:
-    return MISSING if interval is None else f"{signed(interval.low, facts)} to {signed(interval.high, facts)}"
+    return MISSING if interval is None else f"{signed(interval.low, facts)}{TO}{signed(interval.high, facts)}"

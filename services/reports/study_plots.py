@@ -3,51 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from services.core.statistics.intervals import Interval
 from services.core.studies.study import Measure
 from services.reports.plots import ACCENT, INK, PALETTE, QUIET, WIDTH, finish, png, share_of
-from services.reports.studies import Line, StudyFacts
+from services.reports.studies import Line, StudyFacts, shown, signed
 from services.reports.study_choices import ChoiceLine
 
 LONGEST_LABEL = 34
 
 
 def side_by_side(facts: StudyFacts, lines: Sequence[Line]) -> bytes:
-    """Bars of the paper and of ours with intervals, one row for each line that has either; scales are their own."""
-    shown = [line for line in lines if line.ours is not None or line.paper_average is not None]
-    shown.reverse()
-    figure = Figure(figsize=(WIDTH + 1.5, 1.2 + 0.34 * len(shown)), layout="constrained")
+    """Bars of the paper and of ours with intervals, one row for each line that has either; each side has its own scale.
+
+    Where the paper gives single figures only, levels would be means over different benchmarks: the bars are then the
+    differences to the reference.
+    """
+    differences = any(line.paper_difference is not None and line.paper_average is None for line in lines)
+    drawn = [Bar(line, differences) for line in lines]
+    drawn = [each for each in drawn if each.ours is not None or each.paper is not None]
+    drawn.reverse()
+    figure = Figure(figsize=(WIDTH + 1.5, 1.2 + 0.34 * len(drawn)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    for place, line in enumerate(shown):
-        bar(left, place, line.paper_average, "#9ca3af", facts.study.measure)
-        bar(right, place, None if line.ours is None else line.ours.estimate, ACCENT, facts.study.measure)
-        if line.ours is not None:
-            right.plot(
-                [line.ours.low, line.ours.high], [place, place], color=INK, linewidth=1.2, marker="|", markersize=7
-            )
-    left.set_yticks(range(len(shown)), [short(line.label) for line in shown], fontsize=8)
+    for place, each in enumerate(drawn):
+        text = signed if differences else shown
+        bar(left, place, each.paper, QUIET, text(each.paper, facts))
+        value = None if each.ours is None else each.ours.estimate
+        bar(right, place, value, ACCENT, text(value, facts))
+        if each.ours is not None:
+            limits = [each.ours.low, each.ours.high]
+            right.plot(limits, [place, place], color=INK, linewidth=1.2, marker="|", markersize=7)
+    left.set_yticks(range(len(drawn)), [short(each.line.label) for each in drawn], fontsize=8)
     left.set_title("The paper: its models and benchmarks", loc="left", fontsize=10, color=INK)
-    right.set_title(f"Ours: {facts.base}, 95 % intervals", loc="left", fontsize=10, color=INK)
+    right.set_title(f"Ours: {short(facts.base)}, 95 % intervals", loc="left", fontsize=10, color=INK)
     for axes in (left, right):
-        axes.set_xlim(left=0, right=1.0 if facts.study.measure is Measure.REWARD else None)
-        axes.set_ylim(-0.6, len(shown) - 0.4)
-        axes.set_xlabel(facts.study.measure.value)
+        if not differences:
+            axes.set_xlim(left=0, right=1.0 if facts.study.measure is Measure.REWARD else None)
+        axes.set_ylim(-0.6, len(drawn) - 0.4)
+        axes.set_xlabel(facts.study.measure.value + (", difference to the first line" if differences else ""))
         finish(axes, grid="x")
     return png(figure)
 
 
-def bar(axes: Axes, place: int, value: float | None, colour: str, measure: Measure) -> None:
-    """Draw a bar with its figure inside the axis; what is not known is a dash."""
-    if value is None:
-        axes.text(0, place, " -", va="center", fontsize=8, color=QUIET)
-        return
-    axes.barh(place, value, color=colour, height=0.66)
-    text = f"{value:.3f}" if measure is Measure.REWARD else f"{value:,.0f}"
-    axes.text(0, place, f" {text}", va="center", fontsize=7.5, color="#ffffff" if value > 0 else INK)
+@dataclass(frozen=True)
+class Bar:
+    """What of a line is drawn: its levels, or its differences."""
+
+    line: Line
+    differences: bool
+
+    @property
+    def paper(self) -> float | None:
+        return self.line.paper_difference if self.differences else self.line.paper_average
+
+    @property
+    def ours(self) -> Interval | None:
+        return self.line.difference if self.differences else self.line.ours
+
+
+def bar(axes: Axes, place: int, value: float | None, colour: str, text: str) -> None:
+    """Draw a bar with its figure at the axis; what is not known is a dash alone."""
+    if value is not None:
+        axes.barh(place, value, color=colour, height=0.66, alpha=0.6)
+    axes.text(0, place, f" {text}", va="center", fontsize=7.5, color=INK)
 
 
 def short(label: str) -> str:

@@ -9,6 +9,8 @@ from services.core.studies.study import BASE, Ground, LeftOut, Row, Variant
 
 PAPER_SIGMA0 = 0.03
 PAPER_HALF_WIDTH = 0.5  # of the box of random search (appendix A.5)
+HEAD_ALONE = {"singular_values": "none"}
+LINEAR = {"kind": "linear", "output": "softmax", "rank": None}
 MOST_REPEATS = 1000  # of the labels, as a campaign file allows
 
 
@@ -54,14 +56,11 @@ def _random_search(ground: Ground) -> Variant:
 
 
 def _reinforce(ground: Ground) -> Variant:
-    """Return REINFORCE with batches of all episodes that a generation of the search has (512 in the paper)."""
+    """Return REINFORCE, whose batches are all episodes that a generation of the search has (512 in the paper)."""
     search = ground.campaign.search
-    batch = search.population * search.replicates
-    fields: dict[str, object] = {"algorithm": Algorithm.REINFORCE.value, "start": Start.ZERO.value}
-    fields |= {"population": 1, "replicates": batch}
-    if batch > ground.training_problems:
-        fields["minibatch"] = "fresh"  # a common one would take each problem once
-    return changed("table4-reinforce", search=fields, encoder={"singular_values": "none"})
+    fields = {"algorithm": Algorithm.REINFORCE.value, "start": Start.ZERO.value, "population": search.population}
+    fields |= {"entropy_bonus": 0, "turn_bonus": 0}
+    return changed("table4-reinforce", search=fields, encoder=HEAD_ALONE, head=LINEAR)
 
 
 def _supervised(ground: Ground) -> Row | LeftOut:
@@ -78,6 +77,7 @@ def _supervised(ground: Ground) -> Row | LeftOut:
         search={"algorithm": Algorithm.SFT.value, "start": Start.ZERO.value},
         labels={"problems": problems, "repeats": repeats},
         protocol={"roles": ["worker"], "max_turns": 1},
-        encoder={"singular_values": "none"},
+        encoder=HEAD_ALONE,
+        head=LINEAR,
     )
     return Row("SFT", variant, paper="SFT")

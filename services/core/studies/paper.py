@@ -192,7 +192,7 @@ TABLE_9 = PaperTable(
 )
 
 FIGURE_3 = PaperTable(
-    source="Figure 3 (section 4.2); figures are those that the text gives",
+    source="Figure 3 (section 4.2)",
     columns=FOUR,
     rows={
         "TRINITY": (0.6146, 0.8800, 0.9156, 0.4072),
@@ -213,7 +213,7 @@ FIGURE_3 = PaperTable(
 )
 
 FIGURE_6 = PaperTable(
-    source="Figure 6 (section 4.8); curves without numbers",
+    source="Figure 6 (section 4.8)",
     columns=(),
     rows={},
     statements={
@@ -221,7 +221,7 @@ FIGURE_6 = PaperTable(
         "REINFORCE": "stays almost uniform over the models",
         "RS": "collapses to one model or one role",
     },
-    conflicts=("The paper reports no distribution over roles anywhere.",),
+    conflicts=("The figure has curves without numbers, and the paper reports no distribution over roles anywhere.",),
 )
 
 TURNS = PaperTable(
