@@ -132,6 +132,7 @@ def show(prepared: Prepared, pace: Pace, *, as_json: bool) -> None:
 def parts(plan: Plan) -> list[Row]:
     """Return what the episodes are made of."""
     return [
+        Row("labelling episodes", None, plan.labelling_episodes, None, render.count),
         Row("training episodes", None, plan.training_episodes, None, render.count),
         Row("validation episodes", None, plan.validation_episodes, None, render.count),
         Row("evaluation episodes", None, plan.evaluation_episodes, None, render.count),

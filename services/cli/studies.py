@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from services.cli import connections, submission
 from services.cli.submission import Loaded, Prepared
 from services.config import campaign as campaign_file
 from services.config import document
+from services.config.changes import Change
 from services.config.settings import Settings
 from services.core.errors import SpecError
 from services.core.problem import Split
@@ -67,7 +68,7 @@ class Workshop:
 
     def made(self, changes: Mapping[str, Any], key: str = "", seed: int | None = None) -> Prepared:
         """Return the campaign of a variant under a seed, None for the base's own. Raises as ``prepare`` does."""
-        own = changes if seed is None else {**changes, "seed": seed}
+        own = list(fields_of(changes if seed is None else {**changes, "seed": seed}))
         prepared = submission.prepare(self._path, self._settings, changes=own, loaded=self.loaded)
         return submission.renamed(prepared, campaign_name(prepared.campaign.name, key, seed))
 
@@ -126,9 +127,19 @@ def changes_of(variants: Sequence[Variant]) -> dict[str, Any]:
     """Return the changes of variants of one key, with the rivals of all of them, each once."""
     merged: dict[str, Any] = {}
     for variant in variants:
-        merged = campaign_file.changed(merged, variant.changes)
+        for section, fields in variant.changes.items():
+            merged[section] = {**merged.get(section, {}), **fields}
     rivals = [dict(entry) for entry in dict.fromkeys(tuple(entry.items()) for one in variants for entry in one.rivals)]
-    return campaign_file.changed(merged, {"evaluation": {"rivals": rivals}}) if rivals else merged
+    return {**merged, "evaluation": {**merged.get("evaluation", {}), "rivals": rivals}} if rivals else merged
+
+
+def fields_of(changes: Mapping[str, Any]) -> Iterator[Change]:
+    """Yield the changes field by field, those of a section with the section's name before them."""
+    for name, value in changes.items():
+        if isinstance(value, Mapping):
+            yield from (Change(f"{name}.{field}", one) for field, one in value.items())
+        else:
+            yield Change(name, value)
 
 
 def identity(spec: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
@@ -17,6 +17,7 @@ from services.cli import connections
 from services.cli.state_norms import median_state_norm
 from services.config import campaign as campaign_file
 from services.config import document
+from services.config.changes import Change
 from services.config.pool_file import load as load_pool
 from services.config.pool_file import require_local_models
 from services.config.sections import CampaignFile
@@ -24,7 +25,7 @@ from services.config.settings import LOCAL_PREFIX, Settings
 from services.core.campaign import Campaign
 from services.core.errors import PrerequisiteMissing, SpecError
 from services.core.ids import CampaignId
-from services.core.ledger.plan import Plan, plan_of
+from services.core.ledger.plan import Plan, plan_of, with_cost_unit
 from services.core.local_pool import LocalPool
 from services.core.optimiser.sep_cma_es import library_version
 from services.core.problem import Problem, ScorerKind, Split
@@ -79,7 +80,7 @@ def prepare(
     settings: Settings,
     name: str | None = None,
     *,
-    changes: Mapping[str, Any] | None = None,
+    changes: Sequence[Change] = (),
     loaded: Loaded | None = None,
 ) -> Prepared:
     """Read and check a campaign file.
@@ -88,7 +89,7 @@ def prepare(
         path: the file.
         settings: where data and local pools lie.
         name: replaces the file's own name.
-        changes: fields to set as if the file had them, section -> field -> value.
+        changes: of the file's fields.
         loaded: problems to take instead of reading the file's.
 
     Raises:
@@ -104,6 +105,7 @@ def prepare(
     found = load(file) if loaded is None else loaded
     require_sizes(campaign, found.problems)
     require_judge(campaign, found.problems)
+    campaign = with_cost_unit(campaign, question_bytes(found.problems))
     spec = document.to_json(campaign, found.source)
     plan = plan_of(campaign, question_bytes(found.problems))
     return Prepared(campaign, found.problems, plan, spec, document.sha256(spec), pools)
@@ -181,9 +183,14 @@ def submit(prepared: Prepared, settings: Settings) -> CampaignId:
         PrerequisiteMissing: database, its schema or the broker.
         SpecError: the name is used.
     """
+    return submit_all([prepared], settings)[0]
+
+
+def submit_all(prepared: Sequence[Prepared], settings: Settings) -> list[CampaignId]:
+    """Insert several campaigns together, or none. Raises as ``submit`` does."""
     opened = connections.open_database(settings), connections.open_queues(settings)
     with opened[0] as database, opened[1], database.transaction() as conn:
-        return campaigns.insert(conn, new_campaign(prepared), prepared.problems)
+        return [campaigns.insert(conn, new_campaign(each), each.problems) for each in prepared]
 
 
 def new_campaign(prepared: Prepared, forked_from: Fork | None = None) -> NewCampaign:

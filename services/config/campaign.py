@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from services.config.across_sections import faults
+from services.config.changes import Change, changed
 from services.config.fields import Section, Surroundings
 from services.config.messages import spec_error
 from services.config.model_section import ModelSection
@@ -37,6 +39,7 @@ from services.core.campaign import (
     ValidationSpec,
 )
 from services.core.errors import SpecError
+from services.core.learners import ReinforceSpec, SupervisedSpec
 from services.core.ledger.plan import plan_of
 from services.core.ledger.price import Price
 from services.core.optimiser.ports import population_size
@@ -49,13 +52,8 @@ from services.core.rivals import RivalSpec
 StateNorm = Callable[[EncoderSpec, int], float]
 
 
-def load(path: Path, variables: Mapping[str, str], changes: Mapping[str, Any] | None = None) -> CampaignFile:
-    """Read and check a campaign file.
-
-    Args:
-        path: the file.
-        variables: stand for ``${NAME}`` in its paths.
-        changes: fields to set as if the file had them, section -> field -> value.
+def load(path: Path, variables: Mapping[str, str], changes: Sequence[Change] = ()) -> CampaignFile:
+    """Read and check a campaign file, with changes; ``variables`` stand for ``${NAME}`` in its paths.
 
     Raises:
         SpecError: the file is unreadable or a field is wrong; names the field and its line.
@@ -65,29 +63,19 @@ def load(path: Path, variables: Mapping[str, str], changes: Mapping[str, Any] | 
 
 
 def parse(
-    text: str, name: str, folder: Path, variables: Mapping[str, str], changes: Mapping[str, Any] | None = None
+    text: str, name: str, folder: Path, variables: Mapping[str, str], changes: Sequence[Change] = ()
 ) -> CampaignFile:
     """Check a campaign file's text; relative paths in it start at ``folder``. Raises as ``load`` does."""
     document = parse_yaml(text, name)
-    value = filled(changed(document.value, changes or {}))
+    written = reduce(changed, changes, document.value)
     try:
-        file = CampaignFile.model_validate(value, context=Surroundings(folder, variables))
+        file = CampaignFile.model_validate(filled(written), context=Surroundings(folder, variables))
     except ValidationError as error:
         # Without a cause: pydantic's own report would repeat values that may be secrets.
         raise spec_error(error, document, CampaignFile) from None
     for where, got, wanted in faults(file):
         raise SpecError(document.where(where), got, wanted)
     return file
-
-
-def changed(written: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the file's mapping with these fields instead of its own; other fields of a section stay."""
-
-    def one(name: str) -> Any:
-        own, new = written.get(name), changes[name]
-        return {**own, **new} if isinstance(own, Mapping) and isinstance(new, Mapping) else new
-
-    return {**written, **{name: one(name) for name in changes}}
 
 
 def problem_source(file: CampaignFile) -> ProblemSource:
@@ -142,6 +130,8 @@ def resolve(file: CampaignFile, architecture: Architecture, state_norm: StateNor
         scoring=ScoringSpec(**_fields(file.scoring)),
         answers=AnswersSpec(**_fields(file.answers)),
         labels=LabelsSpec(**_fields(file.labels)),
+        reinforce=ReinforceSpec(**_fields(file.reinforce)),
+        supervised=SupervisedSpec(**_fields(file.supervised)),
     )
     return _with_episodes(_with_population(_with_rank(campaign)))
 
@@ -189,10 +179,13 @@ def _with_episodes(campaign: Campaign) -> Campaign:
 
 def require_first_generation(campaign: Campaign) -> None:
     """Raise SpecError when the limit on episodes ends before the first generation does."""
-    search, validation = campaign.search, campaign.validation
+    labels, search, validation = campaign.labels, campaign.search, campaign.validation
     first = search.population * search.replicates + validation.problems
+    parts = f"{search.population} candidates x {search.replicates} replicates + {validation.problems} validation"
+    if labels.problems:
+        first = len(campaign.pool) * labels.problems * labels.repeats
+        parts = f"{len(campaign.pool)} models x {labels.problems} labelled problems x {labels.repeats} repeats"
     if campaign.budget.episodes < first:
-        parts = f"{search.population} candidates x {search.replicates} replicates + {validation.problems} validation"
         raise SpecError("budget.episodes", campaign.budget.episodes, f"at least {first} for one generation ({parts})")
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from services.cli import connections, studies, study_run, submission
 from services.cli.study_run import Given
+from services.config.changes import Change
 from services.core.errors import TrinityError
 from services.core.states import CampaignState
 from services.core.studies.study import StudyName
@@ -73,8 +74,8 @@ def test_another_specification_problems_or_a_fork_are_not_the_same(cli: CommandL
     settings = connections.load_settings()
     planned = prepared_base(cli)
     wanted = planned.runs[0]
-    for name, change in (("sigma", {"search": {"sigma0": 0.2}}), ("seed", {"seed": 4})):
-        other = submission.prepare(Path(cli.campaign()), settings, name, changes=change)
+    for name, change in (("sigma", Change("search.sigma0", 0.2)), ("seed", Change("seed", 4))):
+        other = submission.prepare(Path(cli.campaign()), settings, name, [change])
         submission.submit(other, settings)
     forked = submission.renamed(wanted.prepared, "forked")
     with database.transaction() as conn:

@@ -103,7 +103,8 @@ def _stages(scope: Scope, campaign_id: CampaignId, closed: Counter[str], coordin
     if campaign is None:
         return []
     wanted = {
-        GenerationKind.TRAINING: campaign.search.generations,
+        GenerationKind.LABELLING: campaign.first_training,
+        GenerationKind.TRAINING: campaign.search.rounds,
         GenerationKind.VALIDATION: int(campaign.validation.problems > 0),
         GenerationKind.EVALUATION: int(campaign.evaluation.problems > 0),
     }
