@@ -79,8 +79,8 @@ def prepare(
     path: Path,
     settings: Settings,
     name: str | None = None,
-    *,
     changes: Sequence[Change] = (),
+    *,
     loaded: Loaded | None = None,
 ) -> Prepared:
     """Read and check a campaign file.
