@@ -38,7 +38,8 @@ def learning_curve(facts: CampaignFacts) -> bytes:
     figure = Figure(figsize=(WIDTH, HEIGHT + 1.4), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     at = [point.generation for point in facts.curve]
-    size = f"{facts.population} candidates x {facts.replicates} episodes{', with bonuses' if facts.shaped else ''}"
+    shaping = ", with bonuses and costs" if facts.shaped else ""
+    size = f"{facts.population} candidates x {facts.replicates} episodes{shaping}"
     best = [point.best_fitness for point in facts.curve]
     mean = [point.mean_fitness for point in facts.curve]
     upper.plot(at, best, color=QUIET, linewidth=0.8, alpha=0.7, label="best candidate")

@@ -30,7 +30,8 @@ join candidate c on c.id = e.candidate_id
 join problem p on p.id = e.problem_id
 cross join lateral (
     select count(*) filter (where own) as calls, count(*) filter (where own and cache_hit) as hits,
-        count(error_kind) filter (where own) as errors, count(*) filter (where own and estimated) as estimated,
+        count(error_kind) filter (where own) as errors,
+        count(*) filter (where own and estimated and not cache_hit) as estimated,
         coalesce(sum(prompt_tokens) filter (where own), 0) as prompt,
         coalesce(sum(completion_tokens) filter (where own), 0) as completion,
         coalesce(sum(cost_usd) filter (where own), 0) as usd,

@@ -152,6 +152,14 @@ def test_problem_sources_become_records() -> None:
         ("replicates: 4", "step_size: tap", "search.step_size (f.yaml:17)", "'tpa' or 'csa'"),
         ("replicates: 4", "entropy_bonus: -0.1", "search.entropy_bonus (f.yaml:17)", "at least 0"),
         ("replicates: 4", "turn_bonus: much", "search.turn_bonus (f.yaml:17)", "a number"),
+        ("replicates: 4", "cost_weight: -1", "search.cost_weight (f.yaml:17)", "at least 0"),
+        ("replicates: 4", "cost_unit_usd: 0", "search.cost_unit_usd (f.yaml:17)", "a number above 0"),
+        (
+            "replicates: 4",
+            "cost_weight: 1\n  algorithm: reinforce",
+            "search.cost_weight (f.yaml:17)",
+            "beside reinforce",
+        ),
         ("name: small", "name: small\npreset: papers", "preset (f.yaml:2)", "'authors_code' or 'recommended'"),
         (
             "name: small",

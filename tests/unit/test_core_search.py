@@ -80,7 +80,7 @@ def test_replay_is_bit_equal_at_any_kill_point(n: int, killed_after: int, step_s
     whole = SepCmaEs(11, n, 10, 0.05, start, step_size)
     vectors, checksums = run(whole, 9)
     told, met = vectors[:killed_after], checksums[: killed_after + 1]
-    rebuilt = replay(11, n, 10, 0.05, told, met, library_version(), start, step_size)
+    rebuilt = replay(SepCmaEs(11, n, 10, 0.05, start, step_size), told, met, library_version())
     assert rebuilt.generation == killed_after
     for vector in vectors[killed_after:]:
         rebuilt.ask()
@@ -169,7 +169,7 @@ def test_another_step_size_is_noticed_at_the_first_checksum(stored: StepSize) ->
     checksum = SepCmaEs(5, 30, 8, 0.1, step_size=stored).checksum()
     (other,) = set(StepSize) - {stored}
     with pytest.raises(ReplayMismatch, match="generation 0"):
-        replay(5, 30, 8, 0.1, [], [checksum], "", step_size=other)
+        replay(SepCmaEs(5, 30, 8, 0.1, step_size=other), [], [checksum], "")
 
 
 def test_zero_is_where_a_search_without_a_start_begins() -> None:
@@ -217,18 +217,18 @@ def test_a_fork_starts_where_its_parent_stood() -> None:
     fork = SepCmaEs(5, 30, 8, 0.1, start)
     np.testing.assert_array_equal(fork.mean, start)
     vectors, checksums = run(fork, 3)
-    assert replay(5, 30, 8, 0.1, vectors, checksums, "", start).checksum() == fork.checksum()
+    assert replay(SepCmaEs(5, 30, 8, 0.1, start), vectors, checksums, "").checksum() == fork.checksum()
 
 
 def test_a_mismatch_names_both_versions_and_the_way_out() -> None:
     vectors, checksums = run(SepCmaEs(5, 30, 8, 0.1), 3)
     vectors[1] = vectors[1][::-1] + np.arange(8)
     with pytest.raises(ReplayMismatch) as caught:
-        replay(5, 30, 8, 0.1, vectors, checksums, "cma 3.2.2, numpy 1.0")
+        replay(SepCmaEs(5, 30, 8, 0.1), vectors, checksums, "cma 3.2.2, numpy 1.0")
     for part in ("generation 2", "cma 3.2.2, numpy 1.0", library_version(), "campaign fork"):
         assert part in str(caught.value)
     with pytest.raises(ValueError, match="5 checksums for 3"):
-        replay(5, 30, 8, 0.1, vectors, [*checksums, "x"], "")
+        replay(SepCmaEs(5, 30, 8, 0.1), vectors, [*checksums, "x"], "")
 
 
 def improvement(n: int, reward: str, generations: int, step_size: StepSize) -> tuple[float, float]:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from services.core.baselines.smoothie import Smoothie, answer_distances, closest, diffs, squared_distances
+from services.core.baselines.agreement import answer_distances, closest, diffs, squared_distances
+from services.core.baselines.smoothie import Smoothie
 from services.core.protocol.answers import write_worker
 from tests.support.scripted_calls import ScriptedCall, by_agent, play, same
 

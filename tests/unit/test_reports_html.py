@@ -118,7 +118,7 @@ def test_every_number_carries_its_sample_size_seed_and_command(tmp_path: Path) -
     assert "95 %" in page
     assert "On 40 held-out problems" in page
     assert "manage.py campaign report small" in page
-    assert "By family" in page
+    assert "Mean reward by family" in page
 
 
 def test_outcomes_tell_what_had_no_reward_apart(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from services.core.baselines import logistic, lookup, smoothie_independent
+from services.core.baselines import logistic, lookup, mas_router, router_dc, smoothie_independent
 from services.core.baselines.router import FEWEST, Router
 from services.core.labels import Labels
 from services.core.rivals import RivalKind, RivalSpec
@@ -35,6 +35,10 @@ def fit(spec: RivalSpec, labels: Labels, seed: int) -> NDArray[np.float64]:
             return logistic.fit(labels, seed)
         case RivalKind.SMOOTHIE_INDEPENDENT:
             return smoothie_independent.fit(labels)
+        case RivalKind.ROUTER_DC:
+            return router_dc.fit(labels, seed)
+        case RivalKind.MAS_ROUTER:
+            return mas_router.fit(labels, seed)
         case _:
             raise _not_fitted(spec)
 
@@ -59,6 +63,10 @@ def router(spec: RivalSpec, parameters: NDArray[Any], models: int, hidden: int) 
             return logistic.LogisticRouter(parameters, models, hidden)
         case RivalKind.SMOOTHIE_INDEPENDENT:
             return smoothie_independent.ConstantRouter(parameters, models, hidden)
+        case RivalKind.ROUTER_DC:
+            return router_dc.RouterDc(parameters, models, hidden)
+        case RivalKind.MAS_ROUTER:
+            return mas_router.MasRouter(parameters, models, hidden)
         case _:
             raise _not_fitted(spec)
 

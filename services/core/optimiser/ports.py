@@ -8,8 +8,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from services.core.optimiser.batch import Batch
-
 
 class Learner(Protocol):
     """Proposes parameter vectors; what it is told afterwards is its own.
@@ -56,31 +54,6 @@ class Search(Learner, Protocol):
 
         Raises:
             ValueError: wrong shape, NaN or infinity; the search is as it was before.
-        """
-        ...
-
-
-class GradientLearner(Learner, Protocol):
-    """Learns from single decisions, which are not kept for long; its mean and its memory rebuild it."""
-
-    @property
-    def memory(self) -> NDArray[np.float64]:
-        """What it remembers beyond its mean, in one dimension; a copy."""
-        ...
-
-    def tell_batch(self, batch: Batch) -> None:
-        """Learn from a generation's decisions.
-
-        Raises:
-            ValueError: the batch has other states or choices than the layout; the learner is as it was before.
-        """
-        ...
-
-    def restore(self, generation: int, mean: NDArray[np.float64], memory: NDArray[np.float64]) -> None:
-        """Go on from where a learner stood that had been told so many generations.
-
-        Raises:
-            ValueError: a shape does not fit, or a number is not finite.
         """
         ...
 

@@ -8,6 +8,7 @@ on the number of its threads: a learner that continues elsewhere on a machine of
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +19,14 @@ from services.core.errors import SpecError
 from services.core.learners import Baseline, ReinforceSpec
 from services.core.optimiser.adam import Adam
 from services.core.optimiser.batch import Batch
-from services.core.optimiser.ports import GradientLearner
+from services.core.optimiser.ports import Learner
+from services.core.optimiser.vectors import first_mean
 from services.core.policy.layout import Layout
 
 Float64 = NDArray[np.float64]
 
 
-class Reinforce(GradientLearner):
+class Reinforce(Learner):
     """One vector, the policy's, that every generation improves by one step."""
 
     def __init__(self, seed: int, layout: Layout, settings: ReinforceSpec, start: Float64 | None = None) -> None:
@@ -40,11 +42,12 @@ class Reinforce(GradientLearner):
             SpecError: another head, output or singular values.
             ValueError: the start does not fit.
         """
-        require_linear(layout)
+        for path, got, wanted in unsuited(layout):
+            raise SpecError(path, got, wanted)
         drawn = settings.spread * seeds.generator(seed, "reinforce", "start").standard_normal(layout.size)
         self._layout = layout
         self._settings = settings
-        self._mean = _vector(drawn if start is None else start, layout.size)
+        self._mean = first_mean(drawn if start is None else start, layout.size)
         self._adam = Adam(layout.size, settings.rate)
 
     @property
@@ -69,19 +72,29 @@ class Reinforce(GradientLearner):
 
     @property
     def memory(self) -> Float64:
-        """See ``GradientLearner.memory``: Adam's moments, shape (2 n,)."""
+        """What it remembers beyond its mean: Adam's moments, shape (2 n,); a copy."""
         return self._adam.memory
 
     def ask(self) -> Float64:
         return self._mean[np.newaxis].copy()
 
     def tell_batch(self, batch: Batch) -> None:
+        """Learn from a generation's decisions, which nobody needs afterwards.
+
+        Raises:
+            ValueError: the batch has other states or choices than the layout; the learner is as it was before.
+        """
         weights = self._mean.reshape(self._layout.rows, self._layout.hidden)
         slope = clipped(gradient(weights, self._layout, batch, self._settings), self._settings.clip)
         self._mean = self._mean + self._adam.change(slope.ravel())
 
     def restore(self, generation: int, mean: Float64, memory: Float64) -> None:
-        mean, memory = _vector(mean, self.dimension), _vector(memory, 2 * self.dimension)
+        """Go on from where a learner stood that had been told so many generations.
+
+        Raises:
+            ValueError: a shape does not fit, or a number is not finite; the learner is as it was before.
+        """
+        mean, memory = first_mean(mean, self.dimension), first_mean(memory, 2 * self.dimension)
         self._adam.restore(generation, memory)
         self._mean = mean
 
@@ -92,17 +105,16 @@ class Reinforce(GradientLearner):
         return digest.hexdigest()
 
 
-def require_linear(layout: Layout) -> None:
-    """Raise SpecError unless the policy's gradient is (e_a - pi) h^T: a linear head, drawn, over a frozen encoder."""
+def unsuited(layout: Layout) -> Iterator[tuple[str, object, str]]:
+    """Yield path, value and what is wanted where the policy's gradient is not (e_a - pi) h^T."""
+    beside = "beside search.algorithm reinforce"
     if layout.spec.kind is not HeadKind.LINEAR:
-        raise SpecError("head.kind", str(layout.spec.kind), "linear beside search.algorithm reinforce")
+        yield "head.kind", str(layout.spec.kind), f"linear {beside}"
     if layout.spec.output is not Output.SOFTMAX:
-        raise SpecError("head.output", str(layout.spec.output), "softmax beside search.algorithm reinforce")
+        yield "head.output", str(layout.spec.output), f"softmax {beside}: what is not drawn has no gradient"
     if layout.svf:
         names = [matrix.name for matrix in layout.matrices]
-        raise SpecError(
-            "encoder.singular_values", names, "none beside search.algorithm reinforce: only the head learns"
-        )
+        yield "encoder.singular_values", names, f"none {beside}: only the head is learnt"
 
 
 def gradient(weights: Float64, layout: Layout, batch: Batch, settings: ReinforceSpec) -> Float64:
@@ -185,10 +197,3 @@ def _require_fit(batch: Batch, layout: Layout) -> None:
             f"{sorted({*roles.tolist()})}; wanted width {layout.hidden}, {len(layout.agents)} agents, "
             f"{layout.role_rows} roles"
         )
-
-
-def _vector(values: Float64, size: int) -> Float64:
-    vector = np.array(values, dtype=np.float64)
-    if vector.shape != (size,) or not np.isfinite(vector).all():
-        raise ValueError(f"got a vector of shape {vector.shape}, wanted ({size},) and finite numbers")
-    return vector
