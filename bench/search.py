@@ -1,7 +1,7 @@
 """Searches at equal budget on two noisy objectives with a known truth: our default settings, public libraries, random
 search and REINFORCE, in the same run.
 
-    python bench/search.py [--json] [--seeds 3] [--adaptive] [--levers]
+    python bench/search.py [--json] [--seeds 3] [--objective head] [--adaptive | --levers]
 
 Each method spends 40,960 Bernoulli draws from zero, as 80 generations of 32 candidates x 16 replicates; what counts is
 the true value of the mean that it ends with. A (``block_separable_j``) is block-separable, n = 10,240, sigma0 0.3; B

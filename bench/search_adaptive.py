@@ -9,13 +9,13 @@ can be dropped for nothing. The rivals of a rule are fewer replicates for everyb
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bench.search_objectives import BlockSeparable, Float64, Objective, SyntheticHead
+from bench.search_objectives import Float64, Kinds, Objective
 from bench.search_runs import DRAWS, POPULATION, REPLICATES, settings_for
 from services.core import seeds
 from services.core.statistics.intervals import mean_interval, paired_difference
@@ -84,9 +84,8 @@ def train(objective: Objective, seed: int, rule: Rule) -> tuple[float, int]:
     return objective.value(search.mean), draws
 
 
-def adaptive(instances: Sequence[int], n: int) -> dict[str, Any]:
+def adaptive(instances: Sequence[int], n: int, kinds: Kinds) -> dict[str, Any]:
     """Return value and share of draws for every rule, and the paired difference to spending all replicates."""
-    kinds: dict[str, Callable[[int, int], Objective]] = {"block_separable": BlockSeparable, "head": SyntheticHead}
     result: dict[str, Any] = {"instances": len(instances)}
     for name, kind in kinds.items():
         objectives = [(seed, kind(n, seed)) for seed in instances]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.search_objectives import BlockSeparable, Common, Float64, Objective, SyntheticHead
+from bench.search_objectives import Common, Float64, Kinds, Objective, SyntheticHead
 from bench.search_runs import DRAWS, POPULATION, REPLICATES, Settings, settings_for
 from services.core import seeds
 from services.core.campaign import StepSize
@@ -21,9 +21,8 @@ GENERATIONS = DRAWS // (POPULATION * REPLICATES)
 DEFAULT = "recommended"
 
 
-def levers(instances: Sequence[int], n: int) -> dict[str, Any]:
+def levers(instances: Sequence[int], n: int, kinds: Kinds) -> dict[str, Any]:
     """Return the mean value with each change, and the paired difference to the recommended settings."""
-    kinds: dict[str, Callable[[int, int], Objective]] = {"block_separable": BlockSeparable, "head": SyntheticHead}
     result: dict[str, Any] = {"instances": len(instances)}
     for name, kind in kinds.items():
         objectives = [(seed, kind(n, seed)) for seed in instances]

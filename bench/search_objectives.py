@@ -7,7 +7,7 @@ candidates but number by number in the order of one candidate after the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import ClassVar, Protocol
 
@@ -185,3 +185,8 @@ def drawn(policy: Float64, luck: Float64) -> NDArray[np.int64]:
     """Return the choice that each uniform number makes, (..., options) and (...) -> (...)."""
     choice = (policy.cumsum(axis=-1) < luck[..., np.newaxis]).sum(axis=-1)
     return np.asarray(choice.clip(0, policy.shape[-1] - 1), dtype=np.int64)
+
+
+# What makes an instance of an objective from its dimension and its seed.
+Kinds = Mapping[str, Callable[[int, int], Objective]]
+KINDS: Kinds = {"block_separable": BlockSeparable, "head": SyntheticHead}

@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -15,27 +15,30 @@ import numpy as np
 
 from bench.search_adaptive import adaptive
 from bench.search_levers import levers
-from bench.search_objectives import BlockSeparable, Common, Objective, SyntheticHead
+from bench.search_objectives import KINDS, Common, Kinds
 from bench.search_runs import DRAWS, Found, methods, ours, settings_for
 from services.core.statistics.intervals import mean_interval
 
 N = 10_240
+COMPARED = 3  # instances of a comparison
 STUDIED = 16  # instances on which settings are compared
 
 
 def main(description: str | None) -> int:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3, help="instances of each objective, from seed 0 (default 3)")
+    parser.add_argument("--seeds", type=int, help="instances of each objective, from seed 0 (default 3, of a study 16)")
+    parser.add_argument("--objective", choices=KINDS, help="one of the two alone")
     parser.add_argument("--levers", action="store_true", help="one setting changed at a time instead")
     parser.add_argument("--adaptive", action="store_true", help="bad candidates dropped early instead")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    kinds = KINDS if given.objective is None else {given.objective: KINDS[given.objective]}
     before, begun = os.getloadavg()[0], time.process_time()
     if given.levers or given.adaptive:
         study = levers if given.levers else adaptive
-        result: dict[str, Any] = study(range(max(given.seeds, STUDIED)), N)
+        result: dict[str, Any] = study(range(given.seeds or STUDIED), N, kinds)
     else:
-        result = compared(range(given.seeds))
+        result = compared(range(given.seeds or COMPARED), N, kinds)
     result |= {
         "draws": DRAWS,
         "cpu_s": round(time.process_time() - begun, 1),
@@ -48,21 +51,18 @@ def main(description: str | None) -> int:
     return 0
 
 
-def compared(instances: Sequence[int], n: int = N) -> dict[str, Any]:
-    """Return our figures and the rivals' on both objectives.
+def compared(instances: Sequence[int], n: int, kinds: Kinds) -> dict[str, Any]:
+    """Return our figures and the rivals'.
 
     Args:
         instances: seeds of the objectives and of the runs.
         n: dimension.
+        kinds: the objectives.
     """
     result: dict[str, Any] = {"instances": len(instances)}
     gaps: list[float] = []
     rivals: dict[str, Any] = {}
-    kinds: list[tuple[str, Callable[[int, int], Objective]]] = [
-        ("block_separable", BlockSeparable),
-        ("head", SyntheticHead),
-    ]
-    for name, kind in kinds:
+    for name, kind in kinds.items():
         objectives = [(seed, kind(n, seed)) for seed in instances]
         found = [ours(objective, seed) for seed, objective in objectives]
         result |= _own(name, found)

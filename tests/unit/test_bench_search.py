@@ -11,7 +11,7 @@ import pytest
 
 from bench import search_adaptive, search_levers
 from bench.search_adaptive import RULES, UNIFORM, Rule
-from bench.search_objectives import BlockSeparable, Common, SyntheticHead
+from bench.search_objectives import KINDS, BlockSeparable, Common, SyntheticHead
 from bench.search_report import compared
 from bench.search_runs import settings_for
 
@@ -126,7 +126,7 @@ def test_levers_change_one_thing_of_the_recommended_settings() -> None:
 
 
 def test_every_figure_of_a_small_comparison() -> None:
-    result = compared([0], N)
+    result = compared([0], N, KINDS)
     assert {"block_separable_j", "head_j", "reported_minus_true", "rivals"} <= set(result)
     assert result["block_separable_j"] > 0.8, "400 dimensions are easier than 10,240"
     assert {"pycma", "random search"} <= set(result["rivals"]["block_separable"])
