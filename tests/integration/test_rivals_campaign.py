@@ -205,6 +205,25 @@ def test_fitted_rivals_play_one_turn_of_the_model_they_name(
     assert_clean(database)
 
 
+def test_nobody_uses_a_model_that_may_not_be_chosen(database: Database, problems: dict[Split, list[Any]]) -> None:
+    rivals = (RivalSpec(RivalKind.RANDOM_WORKER), RivalSpec(RivalKind.MIXTURE), *RIVALS[6:], *FITTED[:2])
+    spec = campaign(
+        "masked",
+        protocol=ProtocolSpec(max_turns=3, max_output_tokens=128, agents=("bob", "cyd")),
+        evaluation=EvaluationSpec(PROBLEMS, rivals=rivals),
+        labels=LabelsSpec(problems=10),
+    )
+    play(database, spec, problems, Provider(Simulated(POOL)))
+    used = rows(
+        database,
+        "select c.index, array_agg(distinct t.agent) from turn t join episode e on e.id = t.episode_id"
+        " join candidate c on c.id = e.candidate_id where c.kind = 'rival' group by 1 order by 1",
+    )
+    assert [index for index, _ in used] == list(range(len(rivals)))
+    assert {agent for _, agents in used for agent in agents} == {1, 2}
+    assert_clean(database)
+
+
 def test_shared_replies_are_asked_for_once(database: Database, problems: dict[Split, list[Any]]) -> None:
     spec, provider = campaign("shared", answers=AnswersSpec(Reuse.WITHIN_GENERATION)), Provider(Simulated(POOL))
     campaign_id = play(database, spec, problems, provider)
