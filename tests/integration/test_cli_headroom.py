@@ -20,6 +20,7 @@ from tests.support.fault_doubles import tiny_campaign
 from tests.support.faults import Stage as DrivenStage
 from tests.support.faults import hurry
 from tests.support.story import Stage
+from tests.support.tiny_qwen3 import build_tiny_qwen3
 
 __all__ = ["bare_cli", "cli", "hurry"]
 
@@ -210,6 +211,19 @@ def labelled(database_url: str, database: Database, hurry: None) -> Iterator[Dri
     made = DrivenStage(database_url, database)
     yield made
     made.close()
+
+
+def test_the_encoder_of_a_campaign_file_reads_its_questions(bare_cli: CommandLine, folder: Path) -> None:
+    encoder = build_tiny_qwen3(folder / "tiny")
+    text = RECORDED.replace("model: smollm2-135m-instruct", f"model: {encoder}")
+    path = bare_cli.campaign(text, "recorded.yaml")
+    done = bare_cli("pool", "headroom", path, "--states", "--json")
+    assert done.code == 0, done.err
+    ways = {line["way"]: line["in_sample"] for line in json.loads(done.out)["lines"]}
+    assert ways["ridge regression on states"] >= ways["best single model"]
+    wrong = bare_cli("pool", "headroom", str(folder / "rows.jsonl"), "--states")
+    assert wrong.code == 1
+    assert "a campaign file" in wrong.err
 
 
 def test_labels_are_weighed_with_their_repeats_and_states(cli: CommandLine, labelled: DrivenStage) -> None:
