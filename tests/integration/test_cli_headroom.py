@@ -173,6 +173,7 @@ def test_select_prints_both_rules_and_keeps_to_a_price(bare_cli: CommandLine, fo
     pools = json.loads(done.out)["pools"]
     assert [pool["aim"] for pool in pools] == ["relative error reduction", "mean of the best members"]
     assert all(pool["members"] == ["ada", "bob"] for pool in pools)
+    assert {round(pool["flattering"]["reduction"], 6) for pool in pools} == {0.6}, "(0.75 - 0.375) / (1 - 0.375)"
     text = bare_cli("pool", "select", path, "--heldout").out
     assert "by relative error reduction: ada, bob" in text
     assert [line.split() for line in text.splitlines() if line.startswith("  sums")] == [["sums", "ada", "0.8"]] * 2
