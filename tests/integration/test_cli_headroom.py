@@ -132,7 +132,7 @@ def test_the_table_and_the_page_are_written(bare_cli: CommandLine, folder: Path)
     done = bare_cli("pool", "headroom", path, "--heldout", "--by-family", "--output", str(folder / "page"))
     assert done.code == 0, done.err
     assert "worth training: best model per family gains" in done.out
-    assert "40 questions (sums 20, words 20), 1 answers of each model; families count alike" in done.out
+    assert "40 questions (sums 20, words 20), one answer of each model; families count alike" in done.out
     page = (folder / "page" / "index.html").read_text()
     assert "best model per family" in page
     assert "<script" not in page
