@@ -71,7 +71,7 @@ REINFORCE = "search: {algorithm: reinforce}\n"
         (SFT + ONE_TURN, "labels.problems", "at least 4: search.algorithm sft is fitted"),
         ("search: {start: sft}\nlabels: {problems: 3}\n", "labels.problems", "at least 4: search.start sft"),
         (
-            "evaluation: {problems: 5, rivals: [{kind: majority}, {kind: lookup}]}\n",
+            "evaluation: {problems: 5, rivals: [{kind: random_worker}, {kind: lookup}]}\nlabels: {problems: 3}\n",
             "labels.problems",
             r"at least 4: evaluation.rivals.1 \(lookup\)",
         ),
