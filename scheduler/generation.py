@@ -168,13 +168,18 @@ def forget_states(turn: Turn, number: int) -> None:
 
 
 def complete(turn: Turn, learner: AnyLearner, number: int, done: list[str]) -> None:
-    """Release the coordinator and end the campaign instead of opening the generation of this number."""
-    best = chosen(turn, learner)
+    """Release the coordinator and end the campaign instead of opening the generation of this number.
+
+    One that was released before is not released again.
+    """
     forget_states(turn, number)
-    name = release(turn.conn, turn.epoch, turn.brief, turn.campaign, best.generation, best.mean, best.validation)
+    if turn.campaign.search.coordinator is None:
+        best = chosen(turn, learner)
+        name = release(turn.conn, turn.epoch, turn.brief, turn.campaign, best.generation, best.mean, best.validation)
+        done.append(f"released {name}")
     campaign_states.complete(turn.conn, turn.brief.id, turn.epoch, "all generations closed")
     turn.memory.forget(turn.brief.id)
-    done += [f"released {name}", "completed"]
+    done.append("completed")
 
 
 def composed(turn: Turn, stage: Stage, number: int, learner: AnyLearner, mean: Vector) -> Composition:

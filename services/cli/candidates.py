@@ -115,6 +115,8 @@ def step_text(search: SearchSpec) -> str:
 def search_text(search: SearchSpec) -> str:
     if search.algorithm is Algorithm.SFT:
         return "fitted to labels"
+    if search.algorithm is Algorithm.GIVEN:
+        return f"none: coordinator {search.coordinator}, released before, is compared"
     sizes = f"population {search.population}, {search.replicates} replicates"
     steps = f"{search.generations} generations, {step_text(search)}"
     bonuses = (("entropy", search.entropy_bonus), ("turn", search.turn_bonus))

@@ -39,6 +39,15 @@ CORE_OPERATIONS = 1e11  # a second, of one core with AVX-512 in float32
 UNKNOWN_DECISION_SECONDS = 0.5  # of an encoder whose shapes are not known
 
 
+def usual_pace(
+    prepared: Prepared, settings: Settings, call_seconds: float | None = None, decision_seconds: float | None = None
+) -> Pace:
+    """Return the pace of this machine's settings; durations that nobody gives are the usual ones."""
+    call = usual_call_seconds(prepared) if call_seconds is None else call_seconds
+    decision = usual_decision_seconds(prepared) if decision_seconds is None else decision_seconds
+    return Pace(call, decision, settings.workers, settings.worker_slots, settings.encoder_parallel)
+
+
 def usual_call_seconds(prepared: Prepared) -> float:
     """Return the mean latency of the local pools when every model is in one, else an assumption about providers."""
     names = [(model.base_url or "").removeprefix(LOCAL_PREFIX) for model in prepared.campaign.pool]

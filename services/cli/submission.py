@@ -13,7 +13,7 @@ from typing import Any
 
 from services.benchmarks.registry import load as load_problems
 from services.benchmarks.registry import require_sizes, resolved
-from services.cli import connections
+from services.cli import comparable, connections
 from services.cli.state_norms import median_state_norm
 from services.config import campaign as campaign_file
 from services.config import document
@@ -33,6 +33,7 @@ from services.core.problem_source import ProblemSource
 from services.core.scoring.scorer import check_reference
 from services.encoder import catalogue
 from services.storage import campaigns
+from services.storage.engine import Connection
 from services.storage.records import Fork, NewCampaign
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -190,7 +191,16 @@ def submit_all(prepared: Sequence[Prepared], settings: Settings) -> list[Campaig
     """Insert several campaigns together, or none. Raises as ``submit`` does."""
     opened = connections.open_database(settings), connections.open_queues(settings)
     with opened[0] as database, opened[1], database.transaction() as conn:
-        return [campaigns.insert(conn, new_campaign(each), each.problems) for each in prepared]
+        return [inserted(conn, each) for each in prepared]
+
+
+def inserted(conn: Connection, prepared: Prepared) -> CampaignId:
+    """Insert one campaign; SpecError moreover when the coordinator that it compares is not there or does not fit."""
+    compared = comparable.coordinator_of(conn, prepared.campaign)
+    campaign_id = campaigns.insert(conn, new_campaign(prepared), prepared.problems)
+    if compared is not None:
+        comparable.bind_reading(conn, campaign_id, compared)
+    return campaign_id
 
 
 def new_campaign(prepared: Prepared, forked_from: Fork | None = None) -> NewCampaign:

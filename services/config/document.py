@@ -46,7 +46,10 @@ ADDED: frozenset[tuple[Key, ...]] = frozenset(
     | {("encoder", "norm"), ("encoder", "singular_values"), ("protocol", "agents"), ("protocol", "notes")}
     | {("protocol", "evidence")}
     | {("search", name) for name in ("step_size", "entropy_bonus", "turn_bonus", "algorithm", "start")}
-    | {("search", name) for name in ("half_width", "mean_rate", "antithetic", "cost_weight", "cost_unit_usd")}
+    | {
+        ("search", name)
+        for name in ("half_width", "mean_rate", "antithetic", "cost_weight", "cost_unit_usd", "coordinator")
+    }
     | {("labels",), ("reinforce",), ("supervised",), ("evaluation", "rivals"), ("evaluation", "repeats")}
     | {("pool", name) for name in ("context_window", "limits", "stream", "description")}
     | {("pool", "price", "cached_input_per_million"), ("pool", "price", "reasoning_per_million")}

@@ -138,13 +138,13 @@ RECOMMENDED: Values = {
         "spread": 0.0,
     },
     "supervised": {
-        "targets": "soft",
+        "targets": "reward",
         "temperature": 0.2,
         "rate": 1e-3,
         "batch": 64,
         "epochs": 100,
         "folds": 5,  # how many epochs are taken is told by problems that were held back
-        "weight_decay": 1e-3,
+        "weight_decay": 0.0,
     },
 }
 

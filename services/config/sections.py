@@ -87,6 +87,7 @@ class EvolutionSection(Section):
     antithetic: bool = False
     cost_weight: Bonus = 0.0
     cost_unit_usd: Sigma | None = None
+    coordinator: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
 
 class SearchSection(EvolutionSection):

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
+from services.core.campaign import LabelsSpec
+from services.core.states import CampaignState
 from services.storage.engine import Database
 from tests.support.campaigns import small_campaign, submit
 from tests.support.command_line import CommandLine, bare_cli, cli
+from tests.support.fault_doubles import submit as submit_tiny
+from tests.support.fault_doubles import tiny_campaign
+from tests.support.faults import Stage as DrivenStage
+from tests.support.faults import hurry
 from tests.support.story import Stage
 
-__all__ = ["bare_cli", "cli"]
+__all__ = ["bare_cli", "cli", "hurry"]
 
 RECORDED = """
 name: recorded
@@ -196,3 +203,27 @@ def test_a_submitted_campaign_is_weighed_by_its_single_models(cli: CommandLine, 
     found = figures(cli, "small")
     assert found["n"] == 3
     assert found["random model"] == pytest.approx(wanted)
+
+
+@pytest.fixture
+def labelled(database_url: str, database: Database, hurry: None) -> Iterator[DrivenStage]:
+    made = DrivenStage(database_url, database)
+    yield made
+    made.close()
+
+
+def test_labels_are_weighed_with_their_repeats_and_states(cli: CommandLine, labelled: DrivenStage) -> None:
+    campaign = tiny_campaign(name="labelled", labels=LabelsSpec(problems=6, repeats=2))
+    assert labelled.play(submit_tiny(labelled.look, campaign)) is CampaignState.COMPLETED
+    done = cli("pool", "headroom", "labelled", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["source"] == "campaign labelled, labelling generation"
+    assert (found["questions"], found["repeats"]) == (6, 2)
+    assert [line["way"] for line in found["lines"]] == [
+        "random model",
+        "best single model",
+        "ridge regression on states",
+        "routing oracle, cross-fitted",
+        "clairvoyant union",
+    ]

@@ -25,6 +25,7 @@ from services.core.optimiser.searches import search_of
 from services.core.optimiser.supervised import fit_head
 from services.core.policy.layout import Layout
 from services.core.protocol.roles import Role
+from services.core.rivals import FITTED, RivalKind, RivalSpec
 from services.core.states import CampaignState, GenerationKind
 from services.storage import campaign_states, campaigns, coordinators, labels
 from services.storage.engine import Database
@@ -43,6 +44,9 @@ LABELS = LabelsSpec(problems=5, repeats=2)
 ONE_TURN = ProtocolSpec(roles=(Role.WORKER,), max_turns=1, max_output_tokens=64)
 
 
+COMPARED = (RivalKind.RANDOM_WORKER, RivalKind.MIXTURE, RivalKind.LOOKUP, RivalKind.LOGISTIC)
+
+
 def learning(algorithm: Algorithm, start: Start = Start.ZERO, **changes: Any) -> Campaign:
     """Two models, hidden size 4, population 4 x 3 replicates, three generations."""
     plain = small_campaign(**{"name": f"{algorithm}-{start}".replace("_", "-"), **changes})
@@ -58,6 +62,10 @@ CAMPAIGNS = {
     "sft": learning(Algorithm.SFT, protocol=ONE_TURN, labels=LABELS),
     "warm": learning(Algorithm.SEP_CMA_ES, Start.SFT, labels=LABELS),
     "warm_reinforce": learning(Algorithm.REINFORCE, Start.SFT, labels=LABELS),
+    "rivals": replace(
+        learning(Algorithm.RANDOM_SEARCH, name="rivals", labels=LABELS),
+        evaluation=EvaluationSpec(3, rivals=tuple(RivalSpec(kind) for kind in COMPARED)),
+    ),
     "labelled": learning(Algorithm.SEP_CMA_ES, labels=LABELS),
 }
 
@@ -217,6 +225,19 @@ def test_evaluations_are_repeated_with_other_seeds(database: Database) -> None:
     assert len(rows) == 4
     assert {row[2:] for row in rows} == {(6, 3, 6)}
     assert_clean(database)
+
+
+def test_fitted_rivals_act_by_their_parameters(database: Database) -> None:
+    campaign_id = submit(database, CAMPAIGNS["rivals"])
+    with rehearsal(database) as at:
+        at.run(campaign_id)
+    with database.transaction() as conn:
+        rows = query(conn, "select index, theta is not null from candidate where kind = 'rival' order by index")
+        turns = query(conn, "select count(*), count(distinct role) from turn t join episode e on e.id = t.episode_id "
+                            "join candidate c on c.id = e.candidate_id "
+                            "where c.kind = 'rival' and c.index > 1")  # fmt: skip
+    assert rows == [(place, kind in FITTED) for place, kind in enumerate(COMPARED)]
+    assert turns == [(3 * 2, 1)]
 
 
 def test_without_validation_the_last_vector_is_released(database: Database) -> None:

@@ -17,7 +17,16 @@ from services.cli import recording
 from services.config import pool_file
 from services.config.document import sha256, to_json
 from services.core.baselines.calls import calls_of
-from services.core.campaign import AnswersSpec, Campaign, EvaluationSpec, LabelsSpec, ModelSpec, ProtocolSpec, Reuse
+from services.core.campaign import (
+    AnswersSpec,
+    Campaign,
+    EvaluationSpec,
+    LabelsSpec,
+    ModelSpec,
+    ProtocolSpec,
+    Reuse,
+    ScoringSpec,
+)
 from services.core.ids import CampaignId
 from services.core.ledger.plan import plan_of
 from services.core.ledger.price import Price
@@ -25,14 +34,15 @@ from services.core.ledger.usage import Usage
 from services.core.local_pool import RecordingPool, SimulatedModel, SimulatedPool, Skill
 from services.core.optimiser.sep_cma_es import library_version
 from services.core.policy.layout import Layout
-from services.core.problem import Split
+from services.core.problem import ScorerKind, Split
 from services.core.problem_source import GeneratedFamily, GeneratedProblems
 from services.core.protocol.ports import Message, Reply
 from services.core.rivals import RivalKind, RivalSpec
+from services.core.scoring.judge import OPENING, write_rating
 from services.core.states import CampaignState
 from services.pool.local.recorded import RecordedCalls
 from services.pool.local.simulated import Simulated
-from services.pool.local.wire import ChatRequest, ServedPool
+from services.pool.local.wire import ChatRequest, ServedPool, completion
 from services.storage import campaigns, replies
 from services.storage.engine import Database
 from services.storage.records import NewCampaign
@@ -210,6 +220,38 @@ def test_shared_replies_are_asked_for_once(database: Database, problems: dict[Sp
     # the random policy may have asked for some of the first answers before.
     assert questions * (4 + 4 + 1) <= first <= questions * (3 + 4 + 4 + 1)
     assert made[1] == questions, "a longer answer is nobody else's"
+    assert_clean(database)
+
+
+@dataclass
+class Judging:
+    """Simulated models that also rate answers, readably at the second time of asking."""
+
+    inner: Simulated
+    ratings: Iterator[int]
+
+    def complete(self, request: ChatRequest) -> dict[str, Any]:
+        if not request.messages[0].content.startswith(OPENING):
+            return self.inner.complete(request)
+        unreadable = next(self.ratings) % 2 == 0
+        return completion(request, "fine" if unreadable else write_rating("fine", 7))
+
+
+def test_free_answers_are_rated_beside_every_kind_of_call(database: Database, problems: dict[Split, list[Any]]) -> None:
+    free = {split: [replace(one, scorer=ScorerKind.JUDGE) for one in found] for split, found in problems.items()}
+    judging: Any = Judging(Simulated(POOL), iter(range(10**6)))
+    spec, provider = campaign("free", scoring=ScoringSpec("ada")), Provider(judging)
+    campaign_id = play(database, spec, free, provider)
+    rated = rows(
+        database,
+        "select distinct e.outcome_detail from episode e join candidate c on c.id = e.candidate_id"
+        " where c.kind = 'rival'",
+    )
+    assert rated == [("rated 7 of 10",)]
+    plan = plan_of(spec, [max(len(one.question.encode()) for split in free.values() for one in split)])
+    ((started, usd),) = rows(database, f"select calls_started, usd_charged from campaign where id = {campaign_id}")
+    assert started == len(provider.billed) <= plan.largest_calls
+    assert usd <= plan.largest_usd
     assert_clean(database)
 
 
