@@ -67,15 +67,6 @@ def usual_decision_seconds(prepared: Prepared) -> float:
     return 2 * NEW_TOKENS * weights / CORE_OPERATIONS
 
 
-def usual_pace(
-    prepared: Prepared, settings: Settings, call_seconds: float | None = None, decision_seconds: float | None = None
-) -> Pace:
-    """Return the assumptions about time on this machine's workers; what is not given is the usual."""
-    call = usual_call_seconds(prepared) if call_seconds is None else call_seconds
-    decision = usual_decision_seconds(prepared) if decision_seconds is None else decision_seconds
-    return Pace(call, decision, settings.workers, settings.worker_slots, settings.encoder_parallel)
-
-
 class Fit(StrEnum):
     """Whether the campaign stays under one of its limits; one that does not ends as ``budget_exhausted``."""
 

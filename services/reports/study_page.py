@@ -35,8 +35,8 @@ SEVERAL = (
 EVENNESS = (
     "Evenness of the models' shares of all turns: their entropy divided by that of equal shares; 1 is uniform, 0 "
     "is one model only. 'First' and 'last' are the first and the last generation's training episodes, 'held-out' "
-    "is the released vector's evaluation. Random search draws new vectors in each generation: its training shares "
-    "are those of chance vectors."
+    "is the released vector's evaluation, 'roles' the same of its roles. Random search draws new vectors in each "
+    "generation: its training shares are those of chance vectors."
 )
 
 
@@ -153,12 +153,15 @@ def choice_parts(lines: Sequence[ChoiceLine], plot: bytes | None) -> list[str]:
             line.label,
             f"{line.seed}",
             line.statement,
-            *(MISSING if figure is None else f"{figure:.2f}" for figure in (line.first, line.last, line.released)),
+            *(
+                MISSING if each is None else f"{each:.2f}"
+                for each in (line.first, line.last, line.released, line.roles)
+            ),
             line.remark or ("" if line.most is None else f"{line.most[0]} {100 * line.most[1]:.0f} %"),
         )
         for line in lines
     ]
-    columns = ("learner", "seed", "the paper says", "first", "last", "held-out", "most chosen, held-out")
+    columns = ("learner", "seed", "the paper says", "first", "last", "held-out", "roles", "most chosen, held-out")
     plots = {} if plot is None else {PLOT: plot}
     caption = "Models chosen in training episodes, by generation."
     return [section("Choices", [table(columns, rows), picture(plots, PLOT, caption), note(EVENNESS)])]
