@@ -16,6 +16,7 @@ from services.reports.study_plots import choices, side_by_side
 from services.reports.style import STYLE
 
 PLOT = "plot.png"
+WIDER = "main { max-width: 72rem; }"
 TO = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}"
 LEVELS = (
     "Other models, other problems and another budget than in the paper: the levels of the two sides cannot be "
@@ -76,7 +77,7 @@ def document(facts: StudyFacts, parts: Iterable[str]) -> str:
         section("Campaigns", [campaign_table(facts), left_out(facts)]),
         section("Reproduce", [f"<pre>{escape(commands(facts))}</pre>"]),
     ]
-    return PAGE.format(title=escape(title), style=STYLE, body="\n".join(body))
+    return PAGE.format(title=escape(title), style=STYLE + WIDER, body="\n".join(body))
 
 
 def answers(facts: StudyFacts) -> list[str]:
@@ -168,13 +169,14 @@ def choice_parts(lines: Sequence[ChoiceLine], plot: bytes | None) -> list[str]:
 
 
 def campaign_table(facts: StudyFacts) -> str:
-    columns = ("campaign", "seed", "state", "episodes", "calls", "tokens", "USD")
+    columns = ("campaign", "seed", "state", "episodes", "before evaluation", "calls", "tokens", "USD")
     rows = [
         (
             one.name,
             f"{one.seed}",
             state(one),
             f"{one.episodes:,}",
+            f"{one.booked:,}",
             f"{one.calls:,}",
             f"{one.tokens:,}",
             f"{one.usd:.4f}",
