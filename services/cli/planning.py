@@ -39,15 +39,6 @@ CORE_OPERATIONS = 1e11  # a second, of one core with AVX-512 in float32
 UNKNOWN_DECISION_SECONDS = 0.5  # of an encoder whose shapes are not known
 
 
-def usual_pace(
-    prepared: Prepared, settings: Settings, call_seconds: float | None = None, decision_seconds: float | None = None
-) -> Pace:
-    """Return the pace of this machine's settings; durations that nobody gives are the usual ones."""
-    call = usual_call_seconds(prepared) if call_seconds is None else call_seconds
-    decision = usual_decision_seconds(prepared) if decision_seconds is None else decision_seconds
-    return Pace(call, decision, settings.workers, settings.worker_slots, settings.encoder_parallel)
-
-
 def usual_call_seconds(prepared: Prepared) -> float:
     """Return the mean latency of the local pools when every model is in one, else an assumption about providers."""
     names = [(model.base_url or "").removeprefix(LOCAL_PREFIX) for model in prepared.campaign.pool]
@@ -65,6 +56,15 @@ def usual_decision_seconds(prepared: Prepared) -> float:
     attention = 2 * decoder.head_dim * (decoder.heads + decoder.kv_heads)
     weights = decoder.layers * prepared.campaign.hidden_size * (attention + 3 * decoder.intermediate)
     return 2 * NEW_TOKENS * weights / CORE_OPERATIONS
+
+
+def usual_pace(
+    prepared: Prepared, settings: Settings, call_seconds: float | None = None, decision_seconds: float | None = None
+) -> Pace:
+    """Return the assumptions about time on this machine's workers; what is not given is the usual."""
+    call = usual_call_seconds(prepared) if call_seconds is None else call_seconds
+    decision = usual_decision_seconds(prepared) if decision_seconds is None else decision_seconds
+    return Pace(call, decision, settings.workers, settings.worker_slots, settings.encoder_parallel)
 
 
 class Fit(StrEnum):
