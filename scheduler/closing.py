@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from services.core.campaign import Campaign
-from services.core.fitness import Incomplete, fitness_of, ranks, shaped
+from services.core.fitness import Effort, Incomplete, fitness_of, ranks, shaped
 from services.core.fitness import Outcome as Observation
 from services.core.states import CandidateKind, GenerationKind
 from services.storage.records import CandidateScore, Outcome
@@ -32,7 +32,7 @@ def result_of(
     campaign: Campaign,
     kind: GenerationKind,
     outcomes: Sequence[Outcome],
-    chosen: Mapping[int, Mapping[int, int]],
+    effort: Effort,
 ) -> Result | Incomplete:
     """Reduce a generation's episodes, whatever the order they ended in; Incomplete when rewards are missing.
 
@@ -40,10 +40,10 @@ def result_of(
         campaign: the specification.
         kind: of the generation.
         outcomes: of all its episodes.
-        chosen: sample -> agent -> turns in its training episodes; read only when the campaign has bonuses.
+        effort: what the samples' training episodes took; read only where fitness depends on it.
 
     Raises:
-        ValueError: there are bonuses, and a sample without any turn.
+        ValueError: as ``shaped`` does.
     """
     fitness: Vector | None = None
     scores: list[CandidateScore] = []
@@ -56,7 +56,7 @@ def result_of(
         reduced = fitness_of(samples, campaign.search.candidates, campaign.search.trials)
         if isinstance(reduced, Incomplete):
             return reduced
-        fitness = shaped(reduced, chosen, campaign)
+        fitness = shaped(reduced, effort, campaign)
         scores += [
             CandidateScore(CandidateKind.SAMPLE, index, float(value), rank)
             for index, (value, rank) in enumerate(zip(fitness, ranks(fitness), strict=True))

@@ -7,6 +7,8 @@ number of times: a second call finds nothing to do.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,14 +21,15 @@ from scheduler.stages import OPENED, Stage, next_stage, released
 from services.core.baselines.fitting import fit
 from services.core.campaign import Algorithm, Campaign
 from services.core.errors import BudgetExhausted, TrinityError
-from services.core.fitness import Incomplete, is_shaped
+from services.core.fitness import Effort, Incomplete
 from services.core.ids import CampaignId
 from services.core.optimiser.reinforce import Reinforce
 from services.core.optimiser.searches import AnyLearner
+from services.core.policy.layout import Layout
 from services.core.problem import Split
 from services.core.rivals import FITTED
-from services.core.states import UNFINISHED, CampaignState, EpisodeState, GenerationKind
-from services.storage import campaign_states, decisions, failures, generations, turns
+from services.core.states import UNFINISHED, CampaignState, EpisodeState
+from services.storage import campaign_states, decisions, efforts, failures, generations, turns
 from services.storage.engine import Connection
 from services.storage.turns import Brief, Newest, OpenGeneration
 
@@ -92,9 +95,8 @@ def close(turn: Turn, generation: OpenGeneration, done: list[str]) -> bool:
         named = ", ".join(failures.failed_for_good(turn.conn, generation.id, NAMED))
         more = "" if failed <= NAMED else f" and {failed - NAMED} more"
         return pause(turn, f"generation {generation.number} has episodes that failed for good: {named}{more}", done)
-    counted = generation.kind is GenerationKind.TRAINING and is_shaped(turn.campaign)
-    chosen = generations.chosen(turn.conn, generation.id) if counted else {}
-    result = result_of(turn.campaign, generation.kind, generations.outcomes(turn.conn, generation.id), chosen)
+    effort = efforts.of(turn.conn, [generation.id], turn.campaign).get(generation.id, Effort())
+    result = result_of(turn.campaign, generation.kind, generations.outcomes(turn.conn, generation.id), effort)
     if isinstance(result, Incomplete):
         return pause(turn, f"generation {generation.number} lacks {len(result.missing)} rewards", done)
     generations.close(
@@ -167,13 +169,18 @@ def forget_states(turn: Turn, number: int) -> None:
 
 
 def complete(turn: Turn, learner: AnyLearner, number: int, done: list[str]) -> None:
-    """Release the coordinator and end the campaign instead of opening the generation of this number."""
-    best = chosen(turn, learner)
+    """Release the coordinator and end the campaign instead of opening the generation of this number.
+
+    One that was released before is not released again.
+    """
     forget_states(turn, number)
-    name = release(turn.conn, turn.epoch, turn.brief, turn.campaign, best.generation, best.mean, best.validation)
+    if turn.campaign.search.coordinator is None:
+        best = chosen(turn, learner)
+        name = release(turn.conn, turn.epoch, turn.brief, turn.campaign, best.generation, best.mean, best.validation)
+        done.append(f"released {name}")
     campaign_states.complete(turn.conn, turn.brief.id, turn.epoch, "all generations closed")
     turn.memory.forget(turn.brief.id)
-    done += [f"released {name}", "completed"]
+    done.append("completed")
 
 
 def composed(turn: Turn, stage: Stage, number: int, learner: AnyLearner, mean: Vector) -> Composition:
@@ -187,18 +194,18 @@ def composed(turn: Turn, stage: Stage, number: int, learner: AnyLearner, mean: V
 def fitted_rivals(turn: Turn) -> dict[int, Vector]:
     """Return the parameters of the rivals that are fitted to labels, by their place among the rivals.
 
+    They choose among the models that the coordinator may choose.
+
     Raises:
         StillComputing: one of them is being fitted.
     """
     rivals = {index: spec for index, spec in enumerate(turn.campaign.evaluation.rivals) if spec.kind in FITTED}
     if not rivals:
         return {}
-    known, seed = labels_of(turn.conn, turn.brief, turn.campaign), turn.brief.seed
+    agents, seed = Layout.of_campaign(turn.campaign).agents, turn.brief.seed
+    known = labels_of(turn.conn, turn.brief, turn.campaign).among(agents)
     fits = turn.memory.searches.fits
-    return {
-        index: fits.of(turn.brief.id, index, lambda spec=spec: fit(spec, known, seed))
-        for index, spec in rivals.items()
-    }
+    return {index: fits.of(turn.brief.id, index, partial(fit, spec, known, seed)) for index, spec in rivals.items()}
 
 
 def chosen(turn: Turn, learner: AnyLearner) -> Chosen:

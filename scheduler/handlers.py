@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from scheduler.fits import StillComputing
 from scheduler.generation import advance
 from scheduler.memory import Memory
-from scheduler.fits import StillComputing
 from services.core.errors import IllegalTransition
 from services.storage import campaign_states, events, leadership
 from services.storage.engine import Database

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from services.core.campaign import Campaign, ModelSpec, ProtocolSpec, Reuse
 from services.core.ledger.budget import bound_tokens, largest_call_cost
 from services.core.limits.meter import Meter, meter_of
-from services.core.protocol.asked import answer_key, call_label, messages_digest
+from services.core.protocol.asked import answer_key, call_label, messages_digest, with_sample
 from services.core.protocol.ports import Message, Reply
 from services.core.protocol.roles import CallRole, Role
 from services.storage.operations import Keep, Recall, Reserve
 from services.storage.records import Answer, ClaimedEpisode
+
+# Calls whose replies are no turns: a judge's and a prompted coordinator's.
+UNTOLD = (CallRole.JUDGE.value, CallRole.COORDINATOR.value)
 
 
 @dataclass(frozen=True)
@@ -22,8 +25,9 @@ class Ask:
 
     Attributes:
         asked: digest of the messages.
+        max_output_tokens: limit of its reply.
         answer_key: under which its reply may be kept; None when none is.
-        label: names the call within its campaign.
+        label: names the call within its campaign, and which sample it wants.
     """
 
     claim: ClaimedEpisode
@@ -33,11 +37,16 @@ class Ask:
     agent: int
     role: Role | CallRole
     messages: Sequence[Message]
+    max_output_tokens: int
     asked: str
     answer_key: str | None
     label: str
 
-    def reserve(self, number: int, protocol: ProtocolSpec, lease_seconds: float) -> Reserve:
+    def timeout_seconds(self, protocol: ProtocolSpec) -> float:
+        """Return how long it may take; with a multiple of the tokens as many times as long as others."""
+        return protocol.call_timeout_seconds * max(1.0, self.max_output_tokens / protocol.max_output_tokens)
+
+    def reserve(self, number: int, lease_seconds: float) -> Reserve:
         return Reserve(
             self.claim,
             turn=self.turn,
@@ -45,8 +54,8 @@ class Ask:
             agent=self.agent,
             model=self.model.name,
             role=self.role,
-            tokens=bound_tokens(self.messages, protocol.max_output_tokens),
-            usd=largest_call_cost(self.model.price, self.messages, protocol.max_output_tokens),
+            tokens=bound_tokens(self.messages, self.max_output_tokens),
+            usd=largest_call_cost(self.model.price, self.messages, self.max_output_tokens),
             lease_seconds=lease_seconds,
             meter=self.meter,
             limits=self.model.limits,
@@ -72,9 +81,19 @@ class Asking:
     claim: ClaimedEpisode
     _before: Counter[tuple[int, str]] = field(default_factory=Counter)
 
-    def of(self, turn: int, agent: int, role: Role | CallRole, messages: Sequence[Message]) -> Ask:
-        claim, model = self.claim, self.campaign.pool[agent]
-        digest = messages_digest(messages)
+    def of(
+        self,
+        turn: int,
+        agent: int,
+        role: Role | CallRole,
+        messages: Sequence[Message],
+        max_output_tokens: int | None = None,
+    ) -> Ask:
+        """Return the next call; None takes the protocol's limit of tokens."""
+        claim, model, digest = self.claim, self.campaign.pool[agent], messages_digest(messages)
+        limit = self.campaign.protocol.max_output_tokens if max_output_tokens is None else max_output_tokens
+        sample = self._before[agent, digest]
+        self._before[agent, digest] += 1
         label = call_label(
             claim.generation_number,
             claim.candidate_kind.value,
@@ -83,20 +102,21 @@ class Asking:
             claim.replicate,
             turn,
         )
-        key = self._key(agent, role, digest, label)
-        return Ask(claim, model, meter_of(model), turn, agent, role, messages, digest, key, label)
+        key = self._key(model, role, digest, label, sample, limit)
+        told = with_sample(label, sample)
+        return Ask(claim, model, meter_of(model), turn, agent, role, messages, limit, digest, key, told)
 
-    def _key(self, agent: int, role: Role | CallRole, digest: str, label: str) -> str | None:
+    def _key(
+        self, model: ModelSpec, role: Role | CallRole, digest: str, label: str, repeated: int, limit: int
+    ) -> str | None:
         reuse = self.campaign.answers.reuse
-        repeated = self._before[agent, digest]
-        self._before[agent, digest] += 1
         scope: tuple[int | str, ...] = ()
         if reuse is Reuse.NEVER:
-            # A judge's reply stands in no transcript; it is kept for recordings and answers nobody.
-            if role.value != CallRole.JUDGE.value:
+            # What stands in no transcript is kept for recordings and answers nobody.
+            if role.value not in UNTOLD:
                 return None
             scope = (self.claim.campaign_id, label)
         elif reuse is Reuse.WITHIN_GENERATION:
             scope = (self.claim.campaign_id, self.claim.generation_id)
-        sample = (self.claim.replicate, repeated)
-        return answer_key(self.campaign.pool[agent], self.campaign.protocol, digest, sample, scope)
+        protocol = replace(self.campaign.protocol, max_output_tokens=limit)
+        return answer_key(model, protocol, digest, (self.claim.replicate, repeated), scope)

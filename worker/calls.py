@@ -61,8 +61,16 @@ class MeteredCalls:
     def __post_init__(self) -> None:
         self._asking = Asking(self.campaign, self.lease.claim)
 
-    def __call__(self, *, turn: int, agent: int, role: Role | CallRole, messages: Sequence[Message]) -> Reply:
-        """Return the reply of pool model ``agent``.
+    def __call__(
+        self,
+        *,
+        turn: int,
+        agent: int,
+        role: Role | CallRole,
+        messages: Sequence[Message],
+        max_output_tokens: int | None = None,
+    ) -> Reply:
+        """Return the reply of pool model ``agent``, at most as long as told, by default as the protocol says.
 
         Raises:
             PoolError: the last try failed; its cost is booked all the same.
@@ -72,7 +80,7 @@ class MeteredCalls:
             AttemptInterrupted: the campaign no longer runs, or the worker is stopping.
             DatabaseUnavailable: nobody could be asked for as long as the lease lasts.
         """
-        ask = self._asking.of(turn, agent, role, messages)
+        ask = self._asking.of(turn, agent, role, messages, max_output_tokens)
         if (kept := self._recall(ask)) is not None:
             return Reply(kept.text, kept.finish_reason, kept.usage, 0.0)
         # Jitter is not part of the result, so it needs no seed that could be replayed.
@@ -119,10 +127,10 @@ class MeteredCalls:
 
     def _try(self, ask: Ask, number: int) -> Reply:
         protocol = self.campaign.protocol
-        timeout = min(protocol.call_timeout_seconds, self.deadline - time.monotonic())
+        timeout = min(ask.timeout_seconds(protocol), self.deadline - time.monotonic())
         if timeout <= 0:
             raise CallTimedOut(f"the episode's deadline of {protocol.episode_timeout_seconds:g} s has passed")
-        call = self._reserve(ask.reserve(number, protocol, self.lease.seconds))
+        call = self._reserve(ask.reserve(number, self.lease.seconds))
         self.counts.add(counts.CALLS)
         started = time.monotonic()
         pool = self.pool.labelled(ask.label) if isinstance(self.pool, LabelledPool) else self.pool
@@ -130,15 +138,18 @@ class MeteredCalls:
             reply = pool.complete(
                 ask.agent,
                 ask.messages,
-                max_output_tokens=protocol.max_output_tokens,
+                max_output_tokens=ask.max_output_tokens,
                 temperature=protocol.temperature,
                 timeout_seconds=timeout,
             )
         except PoolError as error:
             cost = None if error.billed_unknown else Decimal(0)
-            settlement = Settlement(None, cost, time.monotonic() - started, error_kind=type(error).__name__)
+            received = error.received
+            if received is not None:
+                cost = ask.model.price.cost(received)
+            settlement = Settlement(received, cost, time.monotonic() - started, error_kind=type(error).__name__)
             self.counts.add(counts.ERRORS)
-            self._settle(ask, call, settlement, answered=_answered(error))
+            self._settle(ask, call, settlement, answered=_answered(error), rest_seconds=self._asked_rest(error))
             raise
         cost = ask.model.price.cost(reply.usage)
         self._settle(ask, call, Settlement(reply.usage, cost, reply.latency_seconds, reply.finish_reason, reply.fault))
@@ -174,9 +185,24 @@ class MeteredCalls:
         with self.aside():
             self.lease.wait(seconds)
 
-    def _settle(self, ask: Ask, call: CallId, settlement: Settlement, *, answered: bool | None = True) -> None:
+    def _settle(
+        self,
+        ask: Ask,
+        call: CallId,
+        settlement: Settlement,
+        *,
+        answered: bool | None = True,
+        rest_seconds: float | None = None,
+    ) -> None:
         # Not waited for: the next reservation or the score, asked for right after, goes in the same batch.
-        self._settling = self.writer.post(Settle(call, ask.claim.campaign_id, settlement, ask.meter, answered))
+        ended = Settle(call, ask.claim.campaign_id, settlement, ask.meter, answered, rest_seconds)
+        self._settling = self.writer.post(ended)
+
+    def _asked_rest(self, error: PoolError) -> float | None:
+        """Return how long the provider wants a pause, which is everybody's, as far as such a wait is waited at all."""
+        if not isinstance(error, RateLimited) or error.retry_after_seconds is None:
+            return None
+        return min(error.retry_after_seconds, self.retries.longest_wait_seconds)
 
 
 def _answered(error: PoolError) -> bool | None:

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import cache
-from typing import assert_never
 
-import numpy as np
-
-from services.core.campaign import Campaign, ProtocolSpec
 from services.core.errors import (
     AttemptInterrupted,
     BudgetExhausted,
@@ -22,15 +17,7 @@ from services.core.errors import (
     Unscorable,
 )
 from services.core.ids import EpisodeId
-from services.core.policy.layout import Layout
-from services.core.policy.policies import HeadPolicy, RandomPolicy, SinglePolicy
-from services.core.problem import Problem
-from services.core.protocol.episode import EpisodeResult, run_episode, single_turn
-from services.core.protocol.evidence import Evidence, Examine, examiner
-from services.core.protocol.ports import Policy
-from services.core.protocol.transcript import Item
 from services.core.scoring.scorer import grade
-from services.core.states import CandidateKind
 from services.storage import campaign_states, episodes, outbox
 from services.storage.engine import Connection
 from services.storage.operations import Claim, Score
@@ -38,6 +25,7 @@ from services.storage.records import ClaimedEpisode
 from worker.calls import MeteredCalls
 from worker.grading import EpisodeJudge, require
 from worker.leases import Lease
+from worker.playing import play
 from worker.runtime import Runtime
 
 # Trying again changes nothing about these; everything else may be the network's or the machine's fault.
@@ -93,60 +81,14 @@ def play_and_score(runtime: Runtime, lease: Lease) -> None:
         runtime.writer, runtime.pool(claim), campaign, lease, deadline, runtime.retries, runtime.counts
     )
     try:
-        result = play(runtime, lease, campaign, calls)
+        result, states = play(runtime, lease, campaign, calls)
         answered_by = None if result.answered_by is None else campaign.pool[result.answered_by].name
         problem = runtime.problem(claim.problem_id)
         graders = replace(runtime.graders, judge=EpisodeJudge.of(campaign, calls, result.turns))
         given = grade(problem, result.answer, answered_by, graders, truncated=result.truncated)
-        runtime.writer.do(Score(claim, given, result.termination, result.transcript.items))
+        runtime.writer.do(Score(claim, given, result.termination, result.transcript.items, states))
     finally:
         calls.settled()  # recording another end would book a call that is still open at its largest cost
-
-
-def play(runtime: Runtime, lease: Lease, campaign: Campaign, calls: MeteredCalls) -> EpisodeResult:
-    """Run the tri-role conversation with the claim's seed; the attempt number has no influence on it."""
-    claim = lease.claim
-    policy, protocol = acting(runtime, claim, campaign)
-    problem = runtime.problem(claim.problem_id)
-    return run_episode(
-        problem.question,
-        policy,
-        calls,
-        protocol,
-        len(campaign.pool),
-        np.random.Generator(np.random.PCG64(claim.seed)),
-        check=lease.check,
-        examine=examining(runtime, problem, calls),
-    )
-
-
-def examining(runtime: Runtime, problem: Problem, calls: MeteredCalls) -> Examine:
-    """Return what finds evidence on an answer, once for each; the time it takes is not the episode's."""
-    examine = cache(examiner(problem, runtime.graders.programs))
-
-    def aside(work: Item) -> Evidence | None:
-        with calls.aside():
-            return examine(work)
-
-    return aside
-
-
-def acting(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> tuple[Policy, ProtocolSpec]:
-    """Return what acts in the claim's candidate, and under which protocol."""
-    kind, protocol = claim.candidate_kind, campaign.protocol
-    if kind is CandidateKind.SINGLE:
-        return SinglePolicy(claim.candidate_index), single_turn(protocol)
-    if kind is CandidateKind.RANDOM:
-        return RandomPolicy(Layout.of_campaign(campaign)), protocol
-    if kind is CandidateKind.RIVAL:
-        raise SpecError("evaluation.rivals", campaign.evaluation.rivals[claim.candidate_index].kind, "a known rival")
-    if kind is CandidateKind.SAMPLE or kind is CandidateKind.MEAN:
-        encoder = runtime.encoder(claim)
-        if encoder.hidden_size != campaign.hidden_size:
-            raise SpecError("encoder.hidden_size", campaign.hidden_size, f"the model's {encoder.hidden_size}")
-        explore = kind is CandidateKind.SAMPLE
-        return HeadPolicy(runtime.theta(claim), Layout.of_campaign(campaign), encoder.encode, explore=explore), protocol
-    assert_never(kind)
 
 
 def failed(runtime: Runtime, claim: ClaimedEpisode, error: BaseException) -> None:

@@ -7,9 +7,9 @@ from importlib import metadata
 import numpy as np
 
 from services.checkpoint.description import Description, Origin, PoolModel, Score, Scores, Training, prompts_digest
+from services.cli import heldout
 from services.cli.candidates import preset_text
 from services.cli.releasing import trained_generations
-from services.cli.reporting import score_of
 from services.config import document
 from services.core.campaign import Campaign
 from services.core.fingerprint import Fingerprint
@@ -18,7 +18,7 @@ from services.core.seeds import derive
 from services.core.states import CandidateKind, GenerationKind, Purpose
 from services.reports.comparison import COORDINATOR, Line, compare, interval_of
 from services.reports.records import PolicyKind
-from services.storage import campaigns, coordinators, generations, overview
+from services.storage import campaigns, coordinators, evaluations, generations
 from services.storage.engine import Connection
 from services.storage.records import CampaignRecord, CoordinatorRecord
 
@@ -82,8 +82,8 @@ def evaluation_of(
     conn: Connection, record: CampaignRecord, campaign: Campaign, row: CoordinatorRecord
 ) -> tuple[Score, ...]:
     """Return the held-out scores; the coordinator's own only if it was this mean that was compared."""
-    names = tuple(model.name for model in campaign.pool)
-    lines = compare([score_of(each, names) for each in overview.evaluation(conn, record.id)], record.seed).lines
+    scores = heldout.scores(evaluations.read(conn, record.id).episodes, campaign)
+    lines = compare(scores, record.seed).lines
     compared = any(
         np.array_equal(each.mean.astype(np.float32), row.theta)
         for each in generations.history(conn, record.id, GenerationKind.EVALUATION)

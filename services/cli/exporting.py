@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from services.cli import render
-from services.storage import campaigns, coordinators, generations, ledger, overview
+from services.storage import campaigns, coordinators, evaluations, generations, ledger
 from services.storage.engine import Connection, Database
 from services.storage.records import CoordinatorRecord, GenerationRecord
 
@@ -21,7 +21,8 @@ def export(database: Database, name: str, folder: Path) -> list[Path]:
 
     ``campaign.json`` is the specification with limits and spend; ``generations.jsonl`` has mean, sigma and fitness of
     every closed generation; ``episodes.jsonl`` one line per episode; ``calls.json`` the totals by model and role;
-    ``evaluation.jsonl`` the held-out scores; ``coordinator.json`` the released vector, if there is one.
+    ``evaluation.jsonl`` the held-out episodes of all policies with what they took; ``coordinator.json`` the released
+    vector, if there is one.
     Vectors are base64 of little-endian floats, 8 bytes a number for means and fitness, 4 bytes for the coordinator.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -32,7 +33,7 @@ def export(database: Database, name: str, folder: Path) -> list[Path]:
             write(folder / "campaign.json", [record], indent=2),
             write(folder / "generations.jsonl", map(generation_line, history)),
             write(folder / "episodes.jsonl", episode_lines(conn, history)),
-            write(folder / "evaluation.jsonl", overview.evaluation(conn, record.id)),
+            write(folder / "evaluation.jsonl", evaluations.read(conn, record.id).episodes),
             write(folder / "calls.json", [ledger.totals(conn, record.id)], indent=2),
         ]
         coordinator = coordinators.of_campaign(conn, record.id)

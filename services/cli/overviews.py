@@ -9,15 +9,15 @@ from services.core.campaign import Campaign
 from services.core.events import EventType
 from services.core.limits.meter import meter_of
 from services.core.states import GenerationKind
-from services.storage import campaigns, coordinators, events, generations, ledger, limits, overview
+from services.storage import campaigns, coordinators, evaluations, events, generations, ledger, limits, overview
 from services.storage.engine import Connection, Database
+from services.storage.evaluations import HeldOut
 from services.storage.limits import Health
 from services.storage.records import (
     CallTotals,
     CampaignRecord,
     CoordinatorRecord,
     CurvePoint,
-    EvaluationRow,
     EventRecord,
     OutcomeCount,
     Progress,
@@ -42,7 +42,7 @@ class Overview:
     totals: list[CallTotals]
     outcomes: list[OutcomeCount]
     verdicts: list[VerdictCount]
-    evaluation: list[EvaluationRow]
+    held_out: HeldOut
     coordinator: CoordinatorRecord | None
     events: list[EventRecord]
     health: list[Health]
@@ -66,7 +66,7 @@ def read(database: Database, name: str, events_limit: int = 0) -> Overview:
             totals=ledger.totals(conn, record.id),
             outcomes=overview.outcomes(conn, record.id),
             verdicts=overview.verdicts(conn, record.id),
-            evaluation=overview.evaluation(conn, record.id),
+            held_out=evaluations.read(conn, record.id),
             coordinator=coordinators.of_campaign(conn, record.id),
             events=telling_events(conn, record, events_limit) if events_limit else [],
             health=limits.health(conn, [meter_of(model).key for model in campaign.pool]),

@@ -1,4 +1,4 @@
-"""From stored records to a report's facts; the comparison as a table in the terminal."""
+"""From stored records to a report's facts."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from services.cli import candidates, overviews, render, steering
+from services.cli import candidates, comparing, heldout, overviews, render, steering
 from services.cli.overviews import Overview
 from services.core.campaign import Campaign
-from services.core.fitness import is_shaped
-from services.core.states import AttemptOutcome, CandidateKind
-from services.reports import comparison as compared
-from services.reports.records import CallFigure, CampaignFacts, CurveFigure, OutcomeFigure, PolicyKind, Score
+from services.core.fitness import counts_cost, has_bonuses, is_shaped
+from services.core.states import AttemptOutcome
+from services.reports.comparison import Comparison, compare
+from services.reports.records import CallFigure, CampaignFacts, CurveFigure, OutcomeFigure
 from services.storage.engine import Database
-from services.storage.records import CallTotals, CampaignRecord, CoordinatorRecord, CurvePoint, EvaluationRow
+from services.storage.records import CallTotals, CampaignRecord, CoordinatorRecord, CurvePoint
 
 
 def facts_of(database: Database, name: str) -> CampaignFacts:
@@ -37,7 +37,7 @@ def facts_from(found: Overview) -> CampaignFacts:
         validation_problems=campaign.validation.problems,
         curve=tuple(curve_figure(point, names) for point in found.curve),
         last_validation=found.last_validation,
-        scores=tuple(score_of(row, names) for row in found.evaluation),
+        scores=heldout.scores(found.held_out.episodes, campaign),
         calls=tuple(call_figure(item) for item in found.totals),
         commands=(
             f"manage.py campaign export {record.name} --out {record.name}   # the specification and every figure",
@@ -48,6 +48,9 @@ def facts_from(found: Overview) -> CampaignFacts:
         outcomes=tuple(
             OutcomeFigure(each.purpose.value, each.outcome, not each.failed, each.episodes) for each in found.outcomes
         ),
+        family_choice=heldout.family_choice(found.held_out.labels, campaign),
+        left_out=heldout.left_out(found.held_out.episodes, campaign),
+        choices=heldout.choices(found.held_out.choices, campaign),
     )
 
 
@@ -72,7 +75,12 @@ def fitness_text(campaign: Campaign) -> str:
     if not is_shaped(campaign):
         return "mean reward"
     search = campaign.search
-    return f"mean reward, entropy bonus {search.entropy_bonus:g}, turn bonus {search.turn_bonus:g} (training only)"
+    parts = ["mean reward"]
+    if has_bonuses(campaign):
+        parts.append(f"entropy bonus {search.entropy_bonus:g}, turn bonus {search.turn_bonus:g}")
+    if counts_cost(campaign):
+        parts.append(f"minus {search.cost_weight:g} x USD of an episode / {search.cost_unit_usd:g}")
+    return f"{', '.join(parts)} (training only)"
 
 
 def control_text(campaign: Campaign, record: CampaignRecord) -> str:
@@ -101,16 +109,6 @@ def curve_figure(point: CurvePoint, names: Sequence[str]) -> CurveFigure:
     )
 
 
-def score_of(row: EvaluationRow, names: Sequence[str]) -> Score:
-    """Return the held-out reward under the policy's name as the tables print it."""
-    policies = {
-        CandidateKind.MEAN: (PolicyKind.COORDINATOR, compared.COORDINATOR),
-        CandidateKind.RANDOM: (PolicyKind.RANDOM, compared.RANDOM),
-    }
-    kind, policy = policies.get(row.candidate_kind) or (PolicyKind.SINGLE, names[row.candidate_index])
-    return Score(kind, policy, row.problem_key, row.family, row.reward)
-
-
 def call_figure(item: CallTotals) -> CallFigure:
     counted = item.outcome in (AttemptOutcome.DONE, AttemptOutcome.RUNNING)
     return CallFigure(item.model, item.role.value, counted, item.calls, item.errors, item.tokens, item.usd)
@@ -123,26 +121,16 @@ def write(facts: CampaignFacts, folder: Path) -> Path:
     return html.write(facts, folder)
 
 
+def comparison_of(facts: CampaignFacts) -> Comparison:
+    return compare(facts.scores, facts.seed, facts.family_choice)
+
+
 def show_comparison(facts: CampaignFacts) -> None:
-    """Print the held-out table and what the paired differences say; nothing before there is a held-out score."""
-    result = compared.compare(facts.scores, facts.seed)
-    if not result.lines:
-        return
-    render.show("\nheld-out comparison (95 % intervals)")
-    rows = [comparison_row(line) for line in result.lines]
-    render.show_table(("policy", "n", "mean", "low", "high"), rows, indent=2)
-    for difference in result.differences:
-        interval = difference.interval
-        render.show(
-            f"  coordinator - {difference.against}: {interval.estimate:+.3f}, "
-            f"paired interval {interval.low:+.3f} to {interval.high:+.3f}, n={difference.n}"
-        )
-
-
-def comparison_row(line: compared.Line) -> tuple[object, ...]:
-    interval = line.interval
-    return (line.policy, line.n, *(render.figure(value) for value in (interval.estimate, interval.low, interval.high)))
+    """Print the held-out comparison; nothing before there is a held-out score."""
+    comparing.show(comparison_of(facts))
 
 
 def comparison_document(facts: CampaignFacts) -> Any:
-    return render.plain(compared.compare(facts.scores, facts.seed))
+    """Return the comparison for programs, with who acted and what was left out."""
+    found = render.plain(comparison_of(facts))
+    return {**found, "choices": render.plain(facts.choices), "left_out": render.plain(facts.left_out)}

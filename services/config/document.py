@@ -16,6 +16,7 @@ from services.config.encoder_section import RecordedEncoder, RecordedHead
 from services.config.fields import Positive, Section, Surroundings
 from services.config.messages import masked, shown, wanted_of
 from services.config.model_section import ModelSection
+from services.config.rival_faults import rival_faults
 from services.config.sections import (
     LONGEST_HOURS,
     AnswersSection,
@@ -34,6 +35,7 @@ from services.config.yaml_reader import ABSENT, Key
 from services.core.campaign import Campaign, ModelSpec
 from services.core.errors import SpecError
 from services.core.problem_source import ProblemSource
+from services.core.rivals import RivalSpec
 
 VERSION = 1
 
@@ -43,9 +45,13 @@ ADDED: frozenset[tuple[Key, ...]] = frozenset(
     {("weight",), ("max_failure_share",), ("head",), ("scoring",), ("answers",), ("budget", "calls")}
     | {("encoder", "norm"), ("encoder", "singular_values"), ("protocol", "agents"), ("protocol", "notes")}
     | {("protocol", "evidence")}
-    | {("search", name) for name in ("step_size", "entropy_bonus", "turn_bonus", "algorithm", "start", "half_width")}
+    | {("search", name) for name in ("step_size", "entropy_bonus", "turn_bonus", "algorithm", "start")}
+    | {
+        ("search", name)
+        for name in ("half_width", "mean_rate", "antithetic", "cost_weight", "cost_unit_usd", "coordinator")
+    }
     | {("labels",), ("reinforce",), ("supervised",), ("evaluation", "rivals"), ("evaluation", "repeats")}
-    | {("pool", "context_window"), ("pool", "limits")}
+    | {("pool", name) for name in ("context_window", "limits", "stream", "description")}
     | {("pool", "price", "cached_input_per_million"), ("pool", "price", "reasoning_per_million")}
     | {("sets", name) for name in ("choices", "answer_form", "tests", "ask")}
 )
@@ -157,15 +163,26 @@ def _require_limits(campaign: Campaign) -> None:
         raise SpecError(f"protocol.agents.{index}", got, wanted)
     for got, wanted in unknown_judge(campaign.scoring.judge, names):
         raise SpecError("scoring.judge", got, wanted)
+    agents = len(campaign.protocol.agents) or len(names)
+    # Whether scores are recorded is the problems' part of the document, which no change of a field touches.
+    for place, found, required in rival_faults(campaign.evaluation.rivals, names, agents, recorded=False):
+        raise SpecError(_dotted(("evaluation", "rivals", *place)), found, required)
 
 
 def _limited(campaign: Campaign) -> Iterator[tuple[tuple[Key, ...], type[Section], Mapping[str, Any]]]:
     yield (), TopSection, {name: getattr(campaign, name) for name in TopSection.model_fields}
     for name, section in LIMITED_SECTIONS.items():
         fields = vars(getattr(campaign, name))
-        yield (name,), section, {key: value for key, value in fields.items() if key in section.model_fields}
+        yield (name,), section, {key: _plain(value) for key, value in fields.items() if key in section.model_fields}
     for index, model in enumerate(campaign.pool):
         yield ("pool", index), ModelSection, _model_in_file(model)
+
+
+def _plain(value: Any) -> Any:
+    """Return a list of rivals as one of mappings, and anything else as it is."""
+    if not isinstance(value, tuple):
+        return value
+    return tuple(vars(each) if isinstance(each, RivalSpec) else each for each in value)
 
 
 def _model_in_file(model: ModelSpec) -> dict[str, Any]:

@@ -69,6 +69,12 @@ def _options(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+def _description(value: str) -> str:
+    if SECRET.search(value):
+        raise ValueError("a description without keys")
+    return value
+
+
 def _holds_secret(value: Any) -> bool:
     if isinstance(value, dict):
         return any(_SECRET_NAME.search(str(name)) or _holds_secret(inner) for name, inner in value.items())
@@ -97,3 +103,5 @@ class ModelSection(Section):
     requests_per_minute: Positive | None = None
     tokens_per_minute: Positive | None = None
     max_concurrency: Positive | None = None
+    stream: bool = False
+    description: Annotated[str, Field(max_length=1000), AfterValidator(_description)] = ""

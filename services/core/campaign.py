@@ -52,6 +52,8 @@ class ModelSpec:
         options: extra decoding options passed on, e.g. ``{"reasoning_effort": "minimal"}``.
         context_window: tokens that prompt and reply must fit in together, or None when it is not known.
         limits: on the rate of calls.
+        stream: ask for the reply piece by piece, so that of one that is cut it is known how much came.
+        description: what a prompted coordinator is told of it; nobody else reads it.
     """
 
     name: str
@@ -62,6 +64,8 @@ class ModelSpec:
     options: dict[str, Any] = field(default_factory=dict)
     context_window: int | None = None
     limits: ModelLimits = ModelLimits()
+    stream: bool = False
+    description: str = ""
 
 
 @dataclass(frozen=True)
@@ -224,6 +228,7 @@ class Algorithm(StrEnum):
     RANDOM_SEARCH = "random_search"
     REINFORCE = "reinforce"
     SFT = "sft"  # fits the head to the labelled training problems; there are no training generations
+    GIVEN = "given"  # nothing: a coordinator that was released before is compared
 
 
 class Start(StrEnum):
@@ -260,7 +265,12 @@ class SearchSpec:
         step_size: adaptation of sigma.
         entropy_bonus: weight of the entropy, in nats, of the agents that a candidate's episodes chose (authors: 0.15).
         turn_bonus: weight of the penalty on turns (authors: 0.1).
+        mean_rate: part of each step that sep-CMA-ES's mean takes; the paper's takes all of it.
+        antithetic: sep-CMA-ES draws its samples in pairs that mirror each other in the mean.
         half_width: of the box that random search draws from (paper, appendix A.5).
+        cost_weight: weight of the penalty on what training episodes cost, in units of ``cost_unit_usd``.
+        cost_unit_usd: USD; None only where costs do not count.
+        coordinator: name of the released one that is compared; None exactly where something learns.
     """
 
     population: int
@@ -274,6 +284,11 @@ class SearchSpec:
     algorithm: Algorithm = Algorithm.SEP_CMA_ES
     start: Start = Start.ZERO
     half_width: float = 0.5
+    mean_rate: float = 1.0
+    antithetic: bool = False
+    cost_weight: float = 0.0
+    cost_unit_usd: float | None = None
+    coordinator: str | None = None
 
     @property
     def candidates(self) -> int:
@@ -287,8 +302,8 @@ class SearchSpec:
 
     @property
     def rounds(self) -> int:
-        """Training generations: what is fitted to labels has none."""
-        return 0 if self.algorithm is Algorithm.SFT else self.generations
+        """Training generations: what is fitted to labels has none, and neither has what was released before."""
+        return 0 if self.algorithm in (Algorithm.SFT, Algorithm.GIVEN) else self.generations
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from services.core.ledger.usage import Usage
+
 
 class TrinityError(Exception):
     """Base of all errors raised on purpose; the command line prints it as one sentence."""
@@ -124,11 +126,17 @@ class ReplayMismatch(TrinityError):
 
 
 class PoolError(TrinityError):
-    """A model call failed. ``billed_unknown`` tells that the provider may have charged for it."""
+    """A model call failed.
+
+    Attributes:
+        billed_unknown: the provider may have charged for it.
+        received: what it used at least, where a part of the reply had come; estimated.
+    """
 
     def __init__(self, message: str, *, billed_unknown: bool = False) -> None:
         super().__init__(message)
         self.billed_unknown = billed_unknown
+        self.received: Usage | None = None
 
 
 class TransientPoolError(PoolError):

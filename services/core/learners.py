@@ -16,6 +16,7 @@ class Baseline(StrEnum):
 class Targets(StrEnum):
     """What a fit to labels aims at."""
 
+    REWARD = "reward"  # the expected reward of the model that the head draws
     SOFT = "soft"  # the softmax of each model's mean reward
     HARD = "hard"  # one model per problem: the best in most repeats, ties at random (paper, A.2.2)
 
@@ -55,10 +56,10 @@ class SupervisedSpec:
         weight_decay: weight of half the squared length of the standardised weights (L2).
     """
 
-    targets: Targets = Targets.SOFT
+    targets: Targets = Targets.REWARD
     temperature: float = 0.2
     rate: float = 1e-3
     batch: int = 64
     epochs: int = 100
     folds: int = 5
-    weight_decay: float = 1e-3
+    weight_decay: float = 0.0

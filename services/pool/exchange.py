@@ -34,6 +34,7 @@ class Exchange:
         sent: headers of the request beyond the usual ones.
         refusal: the beginning of an error's body; its codes say more than the message that litellm keeps.
         failure: what the connection died of.
+        received: pieces of a streamed reply, as far as it came.
     """
 
     def __init__(self, timeout_seconds: float) -> None:
@@ -44,6 +45,7 @@ class Exchange:
         self.sent: Mapping[str, str] = NO_HEADERS
         self.refusal = ""
         self.failure: httpx.HTTPError | None = None
+        self.received: list[str] = []
 
     @property
     def remaining_seconds(self) -> float:

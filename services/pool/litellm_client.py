@@ -18,7 +18,7 @@ from litellm.llms.custom_httpx.http_handler import HTTPHandler
 from services.core.campaign import ModelSpec
 from services.core.errors import AuthenticationFailed, SpecError
 from services.core.protocol.ports import Message, Reply
-from services.pool.counting import require_window
+from services.pool.counting import estimated, require_window
 from services.pool.exchange import Exchange, WatchedClient
 from services.pool.failures import failure_of
 from services.pool.local.wire import CALL_HEADER
@@ -97,6 +97,9 @@ class LitellmPool:
         for model in models:
             for option in sorted(RESERVED_OPTIONS & model.options.keys()):
                 raise SpecError(f"pool.{model.name}.options.{option}", model.options[option], "no such option")
+            if model.stream and not speaks(model):
+                wanted = "false: only OpenAI-compatible addresses with plain options are asked for a stream"
+                raise SpecError(f"pool.{model.name}.stream", model.stream, wanted)
         self._models = tuple(models)
         self._addresses = tuple(resolve_base_url(model.base_url) for model in models)
         self._environment = environment
@@ -139,7 +142,10 @@ class LitellmPool:
                 response = self._response(agent, messages, max_output_tokens, temperature, key, exchange)
             except FAILURES as error:
                 # The chain is cut: messages and frames below may show the key.
-                raise failure_of(model.name, error, exchange, (key or "", *self._secrets())) from None
+                failure = failure_of(model.name, error, exchange, (key or "", *self._secrets()))
+                if exchange.received:
+                    failure.received = estimated(model, messages, max_output_tokens, "".join(exchange.received))
+                raise failure from None
         return reply_of(model, response, messages, max_output_tokens, time.perf_counter() - started)
 
     def _response(

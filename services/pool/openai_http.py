@@ -12,10 +12,14 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
+
 from services.core.campaign import ModelSpec
-from services.pool.exchange import Exchange, WatchedClient
+from services.pool.exchange import LONGEST_REFUSAL, Exchange, WatchedClient
+from services.pool.streaming import BrokenStream, collected
 
 PREFIX = "openai/"
+EVENTS = "text/event-stream"
 # Their API wants other fields from one to the next.
 OPENAIS_OWN = re.compile(r"gpt-|chatgpt-|o\d")
 PLAIN_OPTIONS = frozenset(
@@ -66,17 +70,57 @@ def complete(
     options = dict(model.options)
     extra = options.pop("extra_body", {})
     body = {"model": model.litellm_model.removeprefix(PREFIX), "messages": messages, **settings, **options, **extra}
-    response = client.post(
+    if model.stream:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+    request = client.build_request(
+        "POST",
         f"{address}/chat/completions",
         content=json.dumps(body).encode(),
         headers={"Content-Type": "application/json", "Authorization": f"Bearer {key}"},
     )
+    response = client.send(request, stream=model.stream)
+    if model.stream:
+        if response.headers.get("content-type", "").startswith(EVENTS):
+            return _streamed(response, exchange)
+        _read(response, exchange)
     if response.status_code >= 300:
         raise NoCompletion(_message(exchange.refusal) or f"HTTP {response.status_code}")
     try:
         return json.loads(response.content, object_hook=_namespace)
     except (ValueError, RecursionError):
         raise NoCompletion(response.text[:200] or "an empty body") from None
+
+
+def _streamed(response: httpx.Response, exchange: Exchange) -> Any:
+    """Return the reply that a stream adds up to; what came of it is kept whatever becomes of the rest."""
+    try:
+        found = collected(response.iter_lines(), exchange.received.append)
+    except httpx.HTTPError as failure:
+        exchange.failure = failure
+        raise
+    except BrokenStream as error:
+        exchange.complete = True
+        raise NoCompletion(str(error)) from None
+    finally:
+        response.close()
+    if found is None:
+        raise NoCompletion("the stream ended before the reply did")
+    exchange.complete = True
+    return found
+
+
+def _read(response: httpx.Response, exchange: Exchange) -> None:
+    """Read a body that is no stream after all: a refusal, or a server that streams nothing."""
+    try:
+        response.read()
+    except httpx.HTTPError as failure:
+        exchange.failure = failure
+        raise
+    finally:
+        response.close()
+    exchange.complete = True
+    if response.status_code >= 400:
+        exchange.refusal = response.content[:LONGEST_REFUSAL].decode("utf-8", "replace")
 
 
 def _namespace(fields: dict[str, Any]) -> SimpleNamespace:

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 from services.reports.diagnosis import Diagnosis, Figure, Section, shown
-from services.reports.html import PAGE, section, table
+from services.reports.markup import PAGE, section, table
 from services.reports.style import STYLE
 
 PLACES = {"states.png": 0, "choices.png": 2}  # behind which section a plot stands; others come last

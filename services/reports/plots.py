@@ -11,25 +11,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from services.reports.comparison import Comparison
-from services.reports.records import CampaignFacts, CurveFigure, PolicyKind
+from services.reports.records import CampaignFacts, CurveFigure
 
 WIDTH, HEIGHT, DPI = 8.0, 3.6, 144
 INK, QUIET, GRID = "#1f2430", "#6b7280", "#e5e7eb"
 ACCENT, SECOND = "#2563eb", "#d97706"
 # Okabe and Ito's palette, told apart by colour-blind readers; longer pools repeat it with hatching.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#7f7f7f")
-KIND_COLOURS = {
-    PolicyKind.COORDINATOR: ACCENT,
-    PolicyKind.SINGLE: "#9ca3af",
-    PolicyKind.RANDOM: "#d1d5db",
-    PolicyKind.FAMILY_BEST: "#fcd9a5",
-    PolicyKind.ORACLE: SECOND,
-}
 
 
-def draw_all(facts: CampaignFacts, comparison: Comparison) -> dict[str, bytes]:
-    """Return every plot that the facts allow, file name -> PNG."""
+def draw_all(facts: CampaignFacts) -> dict[str, bytes]:
+    """Return every plot of the search that the facts allow, file name -> PNG."""
     plots: dict[str, bytes] = {}
     if facts.curve:
         plots["learning_curve.png"] = learning_curve(facts)
@@ -38,8 +30,6 @@ def draw_all(facts: CampaignFacts, comparison: Comparison) -> dict[str, bytes]:
             plots["roles.png"] = shares(facts.curve, "role_share", facts.roles, "Roles chosen in training episodes")
         if any(point.usd for point in facts.curve):
             plots["spend.png"] = spend(facts.curve)
-    if comparison.lines:
-        plots["comparison.png"] = bars(comparison)
     return plots
 
 
@@ -48,7 +38,8 @@ def learning_curve(facts: CampaignFacts) -> bytes:
     figure = Figure(figsize=(WIDTH, HEIGHT + 1.4), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     at = [point.generation for point in facts.curve]
-    size = f"{facts.population} candidates x {facts.replicates} episodes{', with bonuses' if facts.shaped else ''}"
+    shaping = ", with bonuses and costs" if facts.shaped else ""
+    size = f"{facts.population} candidates x {facts.replicates} episodes{shaping}"
     best = [point.best_fitness for point in facts.curve]
     mean = [point.mean_fitness for point in facts.curve]
     upper.plot(at, best, color=QUIET, linewidth=0.8, alpha=0.7, label="best candidate")
@@ -80,10 +71,8 @@ def shares(curve: Sequence[CurveFigure], field: str, names: Sequence[str], title
     below = [0.0] * len(curve)
     for index, name in enumerate(names):
         parts: list[float] = [share_of(getattr(point, field), name) for point in curve]
-        hatch = None if index < len(PALETTE) else "//"
-        axes.bar(
-            at, parts, 1.0, bottom=below, label=name, color=PALETTE[index % len(PALETTE)], hatch=hatch, linewidth=0
-        )
+        colour, hatch = PALETTE[index % len(PALETTE)], None if index < len(PALETTE) else "//"
+        axes.bar(at, parts, 1.0, bottom=below, label=literal(name), color=colour, hatch=hatch, linewidth=0)
         below = [low + part for low, part in zip(below, parts, strict=True)]
     axes.set_xlim(at[0] - 0.5, at[-1] + 0.5)
     axes.set_ylim(0, 1)
@@ -96,27 +85,13 @@ def shares(curve: Sequence[CurveFigure], field: str, names: Sequence[str], title
     return png(figure)
 
 
+def literal(name: str) -> str:
+    """Return a name as matplotlib draws it letter by letter: between dollar signs it would read a formula."""
+    return name.replace("$", r"\$")
+
+
 def share_of(shares_by_name: Mapping[str, float], name: str) -> float:
     return shares_by_name.get(name, 0.0)
-
-
-def bars(comparison: Comparison) -> bytes:
-    """Mean reward of every policy with its 95 % interval, the coordinator on top."""
-    lines = list(reversed(comparison.lines))
-    figure = Figure(figsize=(WIDTH, 1.3 + 0.36 * len(lines)), layout="constrained")
-    axes = figure.subplots()
-    for row, line in enumerate(lines):
-        low, high = line.interval.low, line.interval.high
-        axes.barh(row, line.interval.estimate, color=KIND_COLOURS[line.kind], height=0.68)
-        axes.plot([low, high], [row, row], color=INK, linewidth=1.2, marker="|", markersize=7)
-        axes.text(high + 0.012, row, f"{line.interval.estimate:.3f}", va="center", fontsize=8, color=INK)
-    axes.set_yticks(range(len(lines)), [f"{line.policy} (n={line.n})" for line in lines], fontsize=8)
-    axes.set_xlim(0, 1.1)
-    axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    axes.set_xlabel("mean reward on held-out problems, 95 % interval")
-    axes.set_title("Comparison", loc="left", fontsize=11, color=INK)
-    finish(axes, grid="x")
-    return png(figure)
 
 
 def spend(curve: Sequence[CurveFigure]) -> bytes:

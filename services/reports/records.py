@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -13,10 +13,45 @@ class PolicyKind(StrEnum):
     """Who answered the held-out problems."""
 
     COORDINATOR = "coordinator"  # the mean of the search distribution
+    PEER = "peer"  # another campaign's coordinator
     SINGLE = "single"  # one pool model, one Worker turn
     RANDOM = "random"  # uniform agent and role at every turn
+    RIVAL = "rival"  # what else the campaign compares
     FAMILY_BEST = "family_best"  # derived: per family the single model that is best on it
     ORACLE = "oracle"  # derived: per problem the best single model
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What the attempt that led to a reward took; a judge's calls are no part of it.
+
+    Attributes:
+        calls: what the policy asked for, repeated tries and kept replies included.
+        hits: of these, answered by kept replies.
+        errors: of these, tries that failed or brought no readable reply.
+        estimated: of these, tokens that no provider counted.
+        tokens_in, tokens_out: those of kept replies included; None where a kept reply was deleted since.
+        usd: what was paid; kept replies cost nothing.
+        usd_without_reuse: with kept replies at their list price, so that policies can be compared; None as for tokens.
+        latency_seconds: the calls' added up, kept replies with what they once took; None where that is not known.
+        stop: why the episode ended.
+        outcome: why the reward was what it was, where that was recorded.
+        drawn: turns whose action was drawn, because a prompted coordinator named none that is possible.
+    """
+
+    calls: int
+    hits: int
+    errors: int
+    estimated: int
+    tokens_in: int | None
+    tokens_out: int | None
+    usd: Decimal
+    usd_without_reuse: Decimal | None
+    latency_seconds: float | None
+    turns: int
+    stop: str
+    outcome: str | None = None
+    drawn: int = 0
 
 
 @dataclass(frozen=True)
@@ -28,6 +63,36 @@ class Score:
     problem: str
     family: str
     reward: float
+    effort: Effort | None = None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What a policy's held-out episodes took without a reward: failed attempts, and the grading of answers.
+
+    Attributes:
+        unscored: episodes that have no reward, so far or for good.
+        failures: attempts that failed, were lost or were given back.
+        usd: what those attempts cost.
+        grading_usd: what a judge took for this policy's answers.
+    """
+
+    policy: str
+    unscored: int
+    failures: int
+    usd: Decimal
+    grading_usd: Decimal
+
+
+@dataclass(frozen=True)
+class ChoiceFigure:
+    """How often a policy's turns with this number were a model's in a role."""
+
+    policy: str
+    turn: int
+    model: str
+    role: str
+    turns: int
 
 
 @dataclass(frozen=True)
@@ -83,6 +148,9 @@ class CampaignFacts:
         specification: the resolved specification.
         shaped: whether the candidates' fitness is more than their mean reward.
         outcomes: why rewards are what they are.
+        family_choice: family -> the model that was best on labelled training problems; empty without labels.
+        left_out: what held-out episodes took without a reward.
+        choices: who acted in held-out episodes.
     """
 
     name: str
@@ -103,3 +171,6 @@ class CampaignFacts:
     specification: Mapping[str, Any]
     shaped: bool = False
     outcomes: tuple[OutcomeFigure, ...] = ()
+    family_choice: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
+    choices: tuple[ChoiceFigure, ...] = ()

@@ -9,10 +9,12 @@ from sqlalchemy import Connection, text
 from services.core.ids import CampaignId
 from services.storage.text_codec import unescape
 
-# The latest Worker's answer is the one that was graded; the same answer to a problem counts once.
+# The latest Worker's answer is the one that was graded, except a rival's, which may choose among several; the same
+# answer to a problem counts once.
 GRADED = text("""
 select distinct on (e.problem_id, w.answer) e.problem_id, w.answer, w.text, e.reward
 from episode e
+join candidate c on c.id = e.candidate_id and c.kind <> 'rival'
 cross join lateral (
     select answer, text from turn where episode_id = e.id and attempt = e.attempt and role = 'worker'
     order by number desc limit 1) w

@@ -70,9 +70,13 @@ def _lock(conn: Connection, operations: Sequence[Operation]) -> None:
 
 
 def _meters(operations: Sequence[Operation]) -> Iterator[Meter]:
-    """Yield the meters whose use is counted or whose breaker changes; of a healthy one without limits there is none."""
+    """Yield the meters whose use is counted, or whose breaker or pause changes; of others none is locked."""
     for operation in operations:
         if isinstance(operation, Reserve) and operation.meter is not None and operation.limits.any:
             yield operation.meter
-        if isinstance(operation, Settle) and operation.meter is not None and operation.answered is False:
+        if (
+            isinstance(operation, Settle)
+            and operation.meter is not None
+            and (operation.answered is False or operation.rest_seconds is not None)
+        ):
             yield operation.meter

@@ -44,7 +44,8 @@ def read(conn: Connection, campaign_id: CampaignId, problems: int, repeats: int,
     Args:
         conn: an open transaction.
         campaign_id: whose.
-        problems, repeats: as its specification says; replicate ``repeat * problems + place`` is one answer.
+        problems: how many were labelled, as its specification says.
+        repeats: answers of every model to each; replicate ``repeat * problems + place`` is one of them.
         models: in its pool.
 
     Raises:

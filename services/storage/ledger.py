@@ -57,7 +57,8 @@ with wanted as materialized (
         and (c.usd_budget is null or c.usd_charged + c.usd_reserved + m.all_usd <= c.usd_budget)
         and (c.wall_clock_budget_seconds is null or c.running_seconds
             + extract(epoch from clock_timestamp() - c.running_since) < c.wall_clock_budget_seconds)
-        and (m.probe or not exists (select from meter b where b.key = m.meter and b.open_until is not null))
+        and not exists (select from meter b where b.key = m.meter
+            and (b.rest_until > clock_timestamp() or b.open_until is not null and not m.probe))
 ), paid as (
     update campaign c set calls_started = c.calls_started + s.calls, tokens_reserved = c.tokens_reserved + s.tokens,
         usd_reserved = c.usd_reserved + s.usd
@@ -221,7 +222,8 @@ def reserve_all(conn: Connection, requests: Sequence[Reserve]) -> list[CallId | 
     """Carry out reservations in an open transaction that holds the locks of their campaigns and episodes.
 
     The errors are those of ``reserve_call``, returned in place of a call; moreover Throttled, with nothing reserved,
-    when a limit is used up, and CircuitOpen when the model is left alone. The locks of meters with limits are held too.
+    when a limit is used up or the provider asked for a pause, and CircuitOpen when the model is left alone. The locks
+    of meters with limits are held too.
     """
     waiting = limits.admit(conn, requests)
     opened = _open(conn, [(place, request) for place, request in enumerate(requests) if place not in waiting])
@@ -245,6 +247,7 @@ def settle_all(conn: Connection, ended: Sequence[Settle]) -> list[bool]:
     failed = [each.meter for each in ended if each.meter and each.answered is False and each.call_id in settled]
     if failed:
         limits.failed(conn, failed)
+    limits.rest(conn, [each for each in ended if each.call_id in settled])
     return [each.call_id in settled for each in ended]
 
 
@@ -339,7 +342,7 @@ def _alone(conn: Connection, request: Reserve) -> CallId | TrinityError:
     """Ask again for one call: in the batch it may have stood behind others that did not fit either."""
     if opened := _open(conn, [(0, request)]):
         return opened[0]
-    refusal = _refusal(conn, request) or limits.refused(conn, request)
+    refusal = _refusal(conn, request) or limits.resting(conn, request) or limits.refused(conn, request)
     if refusal is not None:
         return refusal
     if opened := _open(conn, [(0, request)], probe=True):

@@ -20,7 +20,7 @@ from services.core.ids import CampaignId
 from services.core.limits.breaker import PROBED_SECONDS, Breaker, BreakerState
 from services.core.limits.meter import Meter
 from services.core.limits.window import COUNTED_SECONDS, Use, wait_seconds
-from services.storage.operations import Reserve
+from services.storage.operations import Reserve, Settle
 from services.storage.text_codec import escape, unescape
 
 LOCK = text("select key from meter where key = any(cast(:keys as text[])) order by key for no key update")
@@ -68,9 +68,20 @@ update meter set failures = :failures, openings = :openings,
 where key = :key
 """)
 
+REST = text("""
+update meter set rest_until = greatest(rest_until, clock_timestamp() + make_interval(secs => :seconds))
+where key = :key
+""")
+# Whoever waits comes back at a moment of his own within a second, so that not all come back together.
+RESTING = text("""
+select date_part('epoch', rest_until - clock_timestamp()) + random() as seconds from meter
+where key = :key and rest_until > clock_timestamp()
+""")
+
 TRY_AGAIN = text("""
-update meter m set openings = 1, open_until = clock_timestamp(), probe_until = null
-where open_until is not null
+update meter m set openings = case when open_until is null then openings else 1 end,
+    open_until = case when open_until is not null then clock_timestamp() end, probe_until = null, rest_until = null
+where (open_until is not null or rest_until is not null)
     and exists (select from llm_call l where l.campaign_id = :campaign and l.meter = m.key)
 """)
 
@@ -183,6 +194,19 @@ def refused(conn: Connection, request: Reserve) -> CircuitOpen | None:
     return None
 
 
+def rest(conn: Connection, settled: Sequence[Settle]) -> None:
+    """Keep the pauses that providers asked for; the caller holds the locks of their meters."""
+    for each in settled:
+        if each.meter is not None and each.rest_seconds is not None:
+            conn.execute(REST, {"key": each.meter.key, "seconds": each.rest_seconds})
+
+
+def resting(conn: Connection, request: Reserve) -> Throttled | None:
+    """Return how long the provider wants to be left in peace; None if it may be asked."""
+    row = None if request.meter is None else _one(conn, RESTING, request.meter)
+    return None if row is None else Throttled(request.model, row.seconds)
+
+
 def failed(conn: Connection, meters: Sequence[Meter]) -> None:
     """Note a failure for each; the caller holds their locks."""
     for row in conn.execute(SEVERAL, {"keys": sorted({meter.key for meter in meters})}).all():
@@ -193,7 +217,7 @@ def failed(conn: Connection, meters: Sequence[Meter]) -> None:
 
 
 def try_again(conn: Connection, campaign_id: CampaignId) -> None:
-    """Let the campaign's models be tried at once, as if each had just been left alone for the first time.
+    """Let the campaign's models be tried at once, as if one that is left alone were so for the first time.
 
     The caller holds the campaign's row.
     """

@@ -78,6 +78,7 @@ class Settle:
         meter: as the call was reserved.
         answered: whether the provider answered at all, be it with a refusal; its breaker counts those that it did not.
             None when nobody can say.
+        rest_seconds: how long the provider asks to be left in peace, by everybody; None when it does not.
     """
 
     call_id: CallId
@@ -85,6 +86,7 @@ class Settle:
     settlement: Settlement
     meter: Meter | None = None
     answered: bool | None = True
+    rest_seconds: float | None = None
 
 
 @dataclass(frozen=True)

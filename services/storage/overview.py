@@ -1,4 +1,4 @@
-"""Read models for people: lists, progress, learning curves and evaluation tables. Nothing here locks or writes."""
+"""Read models for people: lists, progress and learning curves. Nothing here locks or writes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sqlalchemy import Connection, Row, text
 from services.core.ids import CampaignId
 from services.core.protocol.roles import Role
 from services.core.protocol.verdict import VerdictSource
-from services.core.states import CampaignState, CandidateKind, EpisodeState, GenerationKind, GenerationState, Purpose
+from services.core.states import CampaignState, EpisodeState, GenerationKind, GenerationState, Purpose
 from services.storage import campaigns
-from services.storage.records import CampaignRow, CurvePoint, EvaluationRow, OutcomeCount, Progress, VerdictCount
+from services.storage.records import CampaignRow, CurvePoint, OutcomeCount, Progress, VerdictCount
 from services.storage.text_codec import unescape
 
 CAMPAIGN_ROWS = text("""
@@ -101,16 +101,6 @@ from given group by 1, 2 order by source = 'model' desc, 2, 1
 
 K = TypeVar("K")
 
-EVALUATION = text("""
-select c.kind, c.index as place_in_kind, e.problem_id, p.key, p.family, e.replicate, e.reward, e.turns
-from generation g
-join episode e on e.generation_id = g.id and e.state = 'scored' and e.purpose = 'evaluation'
-join candidate c on c.id = e.candidate_id
-join problem p on p.id = e.problem_id
-where g.campaign_id = :id and g.kind = 'evaluation'
-order by c.kind, c.index, p.position, e.replicate
-""")
-
 
 def campaign_rows(conn: Connection) -> list[CampaignRow]:
     """Return one line per campaign in the order of submission."""
@@ -195,23 +185,6 @@ def verdicts(conn: Connection, campaign_id: CampaignId) -> list[VerdictCount]:
     return [
         VerdictCount(VerdictSource(row.source), row.agent, row.accepts, row.revises, row.unclear, row.accepted_reward)
         for row in conn.execute(VERDICTS, {"id": campaign_id})
-    ]
-
-
-def evaluation(conn: Connection, campaign_id: CampaignId) -> list[EvaluationRow]:
-    """Return every scored held-out episode, ordered by candidate and problem."""
-    return [
-        EvaluationRow(
-            CandidateKind(row.kind),
-            row.place_in_kind,
-            row.problem_id,
-            unescape(row.key),
-            unescape(row.family),
-            row.replicate,
-            row.reward,
-            row.turns,
-        )
-        for row in conn.execute(EVALUATION, {"id": campaign_id})
     ]
 
 

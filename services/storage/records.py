@@ -161,7 +161,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class CandidateScore:
-    """Fitness (mean reward, with bonuses for samples) and rank (1 is best; None for others) at the closing."""
+    """Fitness (mean reward; of samples with bonuses and costs) and rank (1 is best; None for others) at the closing."""
 
     kind: CandidateKind
     index: int
@@ -374,17 +374,3 @@ class CurvePoint:
     mean_turns: float | None
     usd: Decimal
     closed_at: datetime
-
-
-@dataclass(frozen=True)
-class EvaluationRow:
-    """One scored held-out episode, for tables and paired intervals."""
-
-    candidate_kind: CandidateKind
-    candidate_index: int
-    problem_id: int
-    problem_key: str
-    family: str
-    replicate: int
-    reward: float
-    turns: int

@@ -11,8 +11,8 @@ from decimal import Decimal
 
 from services.core.campaign import Campaign, EvidenceUse
 from services.core.errors import AuthenticationFailed, PoolError, UnknownModel
+from services.core.ledger.assumptions import BYTES_PER_TOKEN, TYPICAL_OUTPUT_TOKENS
 from services.core.ledger.budget import bound_usage, largest_call_cost
-from services.core.ledger.plan import BYTES_PER_TOKEN, TYPICAL_OUTPUT_TOKENS
 from services.core.ledger.usage import Usage
 from services.core.protocol.evidence import Evidence
 from services.core.protocol.ports import Message, ModelPool, Reply

@@ -21,7 +21,7 @@ from services.core.states import (
     GenerationState,
     Purpose,
 )
-from services.storage import coordinators, episodes, generations, leadership, overview, problems
+from services.storage import coordinators, episodes, evaluations, generations, leadership, overview, problems
 from services.storage.engine import Database
 from services.storage.records import CandidateScore, NewCandidate, NewCoordinator, NewEpisode
 from tests.support.storage import DIMENSION, Scene, open_next, query, scene, worker_turn
@@ -144,7 +144,7 @@ def test_an_evaluation_is_read_back_for_the_report(database: Database) -> None:
                 conn, claim, graded(float(claim.candidate_kind is CandidateKind.MEAN)), "accepted", []
             )
         generations.close(conn, generation, epoch=made.epoch, fitness=None, summary={})
-        rows = overview.evaluation(conn, made.campaign)
+        rows = evaluations.read(conn, made.campaign).episodes
         assert [(row.candidate_kind, row.problem_key, row.reward) for row in rows] == [
             (CandidateKind.MEAN, "heldout-0", 1.0),
             (CandidateKind.MEAN, "heldout-1", 1.0),

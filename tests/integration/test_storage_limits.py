@@ -113,6 +113,34 @@ def test_a_call_asked_for_again_is_the_same_and_counts_once_from_then_on(databas
     assert isinstance(apply(database, reserve(claim, 2, requests_per_minute=1))[0], Throttled)
 
 
+def test_a_pause_that_a_provider_asks_for_is_everybodys_and_ends(database: Database) -> None:
+    made = scene(database)
+    claim, other = made.claim(0), made.claim(1, owner="w2")
+    first, second = apply(database, reserve(claim), reserve(claim, 2))
+    slow, slower = (replace(settle(claim, call, LOST), answered=True) for call in (first, second))
+    apply(database, replace(slow, rest_seconds=50.0))
+    apply(database, replace(slower, rest_seconds=5.0))
+    waiting, elsewhere = apply(database, reserve(other), reserve(other, 2, OTHER))
+    assert isinstance(waiting, Throttled)
+    assert 40 < waiting.seconds <= 51, "the longer pause counts, and a moment of one's own"
+    assert isinstance(elsewhere, int), "others are not concerned"
+    with database.transaction() as conn:
+        assert query(conn, "select sum(calls_started) from campaign") == [(3,)], "whoever waits holds nothing"
+        query(conn, "update meter set rest_until = rest_until - interval '60 s'")
+    assert isinstance(apply(database, reserve(other))[0], int)
+
+
+def test_resuming_a_campaign_ends_the_pauses_of_its_models(database: Database) -> None:
+    made = scene(database)
+    claim = made.claim()
+    (call,) = apply(database, reserve(claim))
+    apply(database, replace(settle(claim, call, LOST), answered=True, rest_seconds=500.0))
+    with database.transaction() as conn:
+        limits.try_again(conn, made.campaign)
+        assert query(conn, "select rest_until, openings, open_until from meter") == [(None, 0, None)]
+    assert isinstance(apply(database, reserve(claim, 2))[0], int)
+
+
 def fail(database: Database, claim: ClaimedEpisode, turns: range) -> list[Result]:
     calls = []
     for turn in turns:

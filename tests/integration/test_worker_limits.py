@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from services.core.campaign import EvaluationSpec, ModelLimits, ModelSpec, SearchSpec, ValidationSpec
-from services.core.errors import AttemptInterrupted, ProviderUnavailable
+from services.core.errors import AttemptInterrupted, NetworkFailed, PoolError, ProviderUnavailable, RateLimited
+from services.core.ledger.usage import Usage
 from services.core.limits.breaker import OPENS_AFTER, WAITED_OUT, BreakerState
 from services.core.limits.meter import meter_of
 from services.core.limits.window import COUNTED_SECONDS, MINUTE_SECONDS
@@ -20,6 +21,7 @@ from services.core.states import CampaignState
 from services.pool.retry import RetryPolicy
 from services.storage import campaign_states, limits
 from services.storage.engine import Database
+from services.storage.records import ClaimedEpisode
 from services.telemetry import logs
 from tests.support.auditing import assert_clean
 from tests.support.campaigns import PRICE, small_campaign
@@ -113,6 +115,62 @@ def test_whoever_waits_for_a_limit_stops_at_once_when_told_and_holds_nothing(dat
         assert len(pool.arrivals) == 1
         with database.transaction() as conn:
             assert query(conn, "select tokens_reserved, calls_started from campaign") == [(0, 1)]
+
+
+@dataclass
+class Refusing(Provider):
+    """Refuses every call with the same error, but the last one."""
+
+    error: PoolError = field(default_factory=lambda: RateLimited("slow down", retry_after_seconds=1.0))
+    answers_from: int = 2
+
+    def complete(self, agent: int, messages: Sequence[Message], **settings: object) -> Reply:
+        reply = super().complete(agent, messages, **settings)
+        if len(self.arrivals) < self.answers_from:
+            raise self.error
+        return reply
+
+
+def test_a_provider_that_asks_for_a_pause_has_it_from_all_episodes(database: Database) -> None:
+    made = scene(database)
+    one, other = (made.claim(number, owner=f"w{number}", lease_seconds=600.0) for number in (0, 1))
+    campaign, pool = small_campaign(pool=(replace(MODEL, limits=ModelLimits()),)), Refusing(VirtualTime(database, 1))
+    with Writer(database, 60.0, LOG) as writer:
+
+        def calls_of(claim: ClaimedEpisode) -> MeteredCalls:
+            lease = Lease(claim, 600.0, time.monotonic())
+            return MeteredCalls(writer, pool, campaign, lease, time.monotonic() + 60.0, RetryPolicy(tries=1))
+
+        first, second = calls_of(one), calls_of(other)
+        asked_at = time.monotonic()
+        with pytest.raises(RateLimited):
+            first(turn=1, agent=0, role=Role.WORKER, messages=MESSAGES)
+        first.settled()
+        assert second(turn=1, agent=0, role=Role.WORKER, messages=MESSAGES).text
+        second.settled()
+        assert time.monotonic() - asked_at >= 1.0
+        assert second.counts.read()[counts.WAITED] > 0
+    assert len(pool.arrivals) == 2
+    with database.transaction() as conn:
+        assert query(conn, "select tokens_reserved, calls_started from campaign") == [(0, 2)]
+
+
+def test_a_reply_that_broke_off_is_booked_at_what_had_come(database: Database) -> None:
+    made = scene(database)
+    cut = NetworkFailed("cut", billed_unknown=True)
+    cut.received = Usage(40, 9, estimated=True)
+    pool = Refusing(VirtualTime(database, 1), error=cut)
+    campaign = small_campaign(pool=(MODEL,))
+    with Writer(database, 60.0, LOG) as writer:
+        lease = Lease(made.claim(lease_seconds=600.0), 600.0, time.monotonic())
+        calls = MeteredCalls(writer, pool, campaign, lease, time.monotonic() + 60.0, RetryPolicy(tries=1))
+        with pytest.raises(NetworkFailed):
+            calls(turn=1, agent=0, role=Role.WORKER, messages=MESSAGES)
+        calls.settled()
+    with database.transaction() as conn:
+        booked = "select state, estimated, prompt_tokens, completion_tokens, cost_usd, error_kind from llm_call"
+        assert query(conn, booked) == [("settled", True, 40, 9, PRICE.cost(cut.received), "NetworkFailed")]
+        assert query(conn, "select tokens_charged, tokens_reserved from campaign") == [(49, 0)]
 
 
 @dataclass

@@ -12,7 +12,7 @@ from services.core.campaign import HeadKind, HeadSpec, Matrix
 from services.core.errors import SpecError
 from services.core.labels import Labels
 from services.core.learners import SupervisedSpec, Targets
-from services.core.optimiser.supervised import Examples, epochs_of, fit_head, hard_labels, targets
+from services.core.optimiser.supervised import Examples, epochs_of, fit_head, goals_of, hard_labels
 from services.core.policy.layout import Layout
 from services.core.protocol.roles import ROLE_ORDER, Role
 from services.core.statistics.answer_table import AnswerTable
@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 
 LAYOUT = Layout.of(3, [Role.WORKER], 6)
 SPEC = SupervisedSpec(rate=0.02, epochs=60)
+SOFT = SupervisedSpec(targets=Targets.SOFT)
 
 
 def labelled(problems: int = 90, repeats: int = 1, seed: int = 0, certain: float = 1.0) -> Labels:
@@ -84,19 +85,24 @@ def test_a_label_is_best_in_as_many_repeats_as_any_other(seed: int, repeats: int
     assert (votes[np.arange(20), chosen] == votes.max(axis=1)).all()
 
 
+def test_goals_may_be_the_mean_rewards() -> None:
+    rewards = np.array([[[1.0, 0.0], [0.0, 0.0]]])
+    assert goals_of(rewards, SupervisedSpec(), 0).tolist() == [[0.5, 0.0]]
+
+
 def test_soft_targets_are_the_softmax_of_mean_rewards() -> None:
     rewards = np.array([[[1.0, 0.0], [0.0, 0.0]]])
     odds = np.exp(0.5 / 0.25)
     np.testing.assert_allclose(
-        targets(rewards, SupervisedSpec(temperature=0.25), 0), [[odds / (odds + 1), 1 / (odds + 1)]]
+        goals_of(rewards, replace(SOFT, temperature=0.25), 0), [[odds / (odds + 1), 1 / (odds + 1)]]
     )
 
 
-@given(st.integers(0, 10_000))
+@given(st.integers(0, 10_000), st.booleans())
 @settings(max_examples=20, deadline=None)
-def test_the_slope_is_that_of_finite_differences(seed: int) -> None:
+def test_the_slope_is_that_of_finite_differences(seed: int, rewarded: bool) -> None:
     rng = np.random.default_rng(seed)
-    examples = Examples(rng.standard_normal((5, 3)), rng.dirichlet(np.ones(2), 5))
+    examples = Examples(rng.standard_normal((5, 3)), rng.dirichlet(np.ones(2), 5), rewarded)
     weights = rng.standard_normal((2, 3))
     found, step = examples.slope(weights), 1e-6
     for place in np.ndindex(weights.shape):

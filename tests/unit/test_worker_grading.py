@@ -18,8 +18,8 @@ from services.core.scoring.ports import Ending, Execution, Job
 from services.core.scoring.scorer import Graders
 from tests.support.plain_runner import PlainRunner
 from worker import calls
-from worker.episode import examining
 from worker.grading import LazyEquivalence, LazyRunner, OnDemand
+from worker.playing import examining
 
 
 class Tool:

@@ -1,1 +1,1 @@
-"""What a trained coordinator is compared with: routers that are fitted to labels, and fixed ways to use a pool."""
+"""What a trained coordinator is compared with: scaffolds of several calls, and routers fitted to labels."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from services.core.baselines import logistic, lookup, smoothie
+from services.core.baselines import logistic, lookup, mas_router, router_dc, smoothie_independent
 from services.core.baselines.router import FEWEST, Router
 from services.core.labels import Labels
 from services.core.rivals import RivalKind, RivalSpec
@@ -34,7 +34,11 @@ def fit(spec: RivalSpec, labels: Labels, seed: int) -> NDArray[np.float64]:
         case RivalKind.LOGISTIC:
             return logistic.fit(labels, seed)
         case RivalKind.SMOOTHIE_INDEPENDENT:
-            return smoothie.fit(labels)
+            return smoothie_independent.fit(labels)
+        case RivalKind.ROUTER_DC:
+            return router_dc.fit(labels, seed)
+        case RivalKind.MAS_ROUTER:
+            return mas_router.fit(labels, seed)
         case _:
             raise _not_fitted(spec)
 
@@ -58,7 +62,11 @@ def router(spec: RivalSpec, parameters: NDArray[Any], models: int, hidden: int) 
         case RivalKind.LOGISTIC:
             return logistic.LogisticRouter(parameters, models, hidden)
         case RivalKind.SMOOTHIE_INDEPENDENT:
-            return smoothie.ConstantRouter(parameters, models, hidden)
+            return smoothie_independent.ConstantRouter(parameters, models, hidden)
+        case RivalKind.ROUTER_DC:
+            return router_dc.RouterDc(parameters, models, hidden)
+        case RivalKind.MAS_ROUTER:
+            return mas_router.MasRouter(parameters, models, hidden)
         case _:
             raise _not_fitted(spec)
 

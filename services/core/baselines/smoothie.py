@@ -1,39 +1,57 @@
-"""Smoothie, independent: one model for the whole set, the one that agrees best with the others; no reward is used.
+"""Smoothie, the dependent form: every model answers, and the reply that is closest to the others counts.
 
-The variant per question is a scaffold, for it asks every model first.
+How close is told by ``agreement``; the form with one model for the whole set is ``smoothie_independent``.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from services.core.baselines.agreement import Same, disagreement, distances, exactly
-from services.core.baselines.router import join, read_state, split
-from services.core.labels import Labels
+from services.core.baselines.agreement import answer_distances, closest, squared_distances
+from services.core.baselines.mixture import proposals
+from services.core.baselines.scaffold import Same, ScaffoldCall, result_of
+from services.core.campaign import ProtocolSpec
+from services.core.protocol.episode import EpisodeResult
+from services.core.protocol.transcript import Item
+
+# A reply's text -> its embedding, shape (dim,).
+Embed = Callable[[str], NDArray[np.floating]]
 
 
-class ConstantRouter:
-    """The model with the largest value, whatever the question; of equal ones the first."""
+@dataclass(frozen=True)
+class Smoothie:
+    """Replies without a final answer take no part: they could not be returned.
 
-    def __init__(self, parameters: NDArray[Any], models: int, hidden: int) -> None:
-        """Read one value per model.
+    Attributes:
+        agents: pool indices that answer.
+        same: the question's own comparison of answers.
+        embed: embeds replies; None goes by answers alone.
+    """
 
-        Raises:
-            LayoutMismatch: there are more or fewer.
-        """
-        self._agent = int(split(parameters, {"values": (models,)})["values"].argmax())
-        self._hidden = hidden
+    agents: Sequence[int]
+    same: Same
+    embed: Embed | None = None
 
-    def agent(self, state: NDArray[Any], rng: np.random.Generator) -> int:
-        """See ``Router``; draws nothing."""
-        read_state(state, self._hidden)
-        return self._agent
+    def play(
+        self,
+        question: str,
+        call: ScaffoldCall,
+        protocol: ProtocolSpec,
+        pool_size: int,
+        rng: np.random.Generator,
+        check: Callable[[], None],
+    ) -> EpisodeResult:
+        items = proposals(question, self.agents, call, protocol, check)
+        answered = [item for item in items if item.answer is not None]
+        if not answered:
+            return result_of(question, items, items[-1])
+        return result_of(question, items, answered[closest(self._distances(answered))])
 
-
-def fit(labels: Labels, same: Same = exactly) -> NDArray[np.float64]:
-    """Return each model's agreement with the others, -diff, shape (models,); the order is that of theta."""
-    table = np.stack([distances(answers, same) for answers in labels.answers])
-    return join(-disagreement(table).round(9))
+    def _distances(self, items: Sequence[Item]) -> NDArray[np.float64]:
+        if self.embed is None:
+            return answer_distances([item.answer for item in items], self.same)
+        return squared_distances(np.stack([np.asarray(self.embed(item.output), dtype=np.float64) for item in items]))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from services.core.campaign import Campaign, EvidenceUse, ProtocolSpec
+from services.core.errors import SpecError
+from services.core.ledger.assumptions import BYTES_PER_TOKEN, NOTE_BYTES, TYPICAL_OUTPUT_TOKENS
 from services.core.ledger.budget import bound_usage
 from services.core.ledger.price import Price
+from services.core.ledger.rival_plan import rivals_plan
 from services.core.ledger.usage import Usage
 from services.core.minibatch import validates
 from services.core.policy.layout import Layout
@@ -19,10 +22,6 @@ from services.core.protocol.prompts import messages_for
 from services.core.protocol.roles import Role
 from services.core.protocol.transcript import Transcript
 from services.core.scoring.judge import ASKS, judge_messages
-
-# Assumptions of the expected figures, good to a factor of about two: replies of a paragraph, four bytes to a token.
-TYPICAL_OUTPUT_TOKENS = 200
-BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,7 @@ class Plan:
     training_episodes: int
     validation_episodes: int
     evaluation_episodes: int
+    labelling_episodes: int
     largest_calls: int
     largest_tokens: int
     largest_usd: Decimal
@@ -55,7 +55,8 @@ class Plan:
 
     @property
     def episodes(self) -> int:
-        return self.training_episodes + self.validation_episodes + self.evaluation_episodes
+        measured = self.validation_episodes + self.evaluation_episodes
+        return self.labelling_episodes + self.training_episodes + measured
 
 
 def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
@@ -65,10 +66,13 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
         campaign: the resolved specification.
         question_bytes: UTF-8 length of each question it may use; the longest and the mean are looked at.
     """
-    training = campaign.search.population * campaign.search.replicates * campaign.search.generations
+    training = campaign.search.candidates * campaign.search.trials * campaign.search.rounds
+    labelling = len(campaign.pool) * campaign.labels.problems * campaign.labels.repeats
     validation = _validation_episodes(campaign)
     coordinated, single = _evaluation_episodes(campaign)
+    evaluation, single = coordinated + single, single + labelling
     several = training + validation + coordinated
+    rivals = rivals_plan(campaign, question_bytes)
     longest = max(question_bytes, default=0)
     mean = sum(question_bytes) // max(1, len(question_bytes))
     turns = campaign.protocol.max_turns
@@ -77,7 +81,7 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
     output = min(TYPICAL_OUTPUT_TOKENS, campaign.protocol.max_output_tokens)
     usual = [_episode(campaign.protocol, mean, (turns + 1) // 2, output, BYTES_PER_TOKEN)]
     usual.append(_episode(single_turn(campaign.protocol), mean, 1, output, BYTES_PER_TOKEN))
-    rated = several + single if campaign.judge is not None else 0
+    rated = several + single + rivals.episodes if campaign.judge is not None else 0
     most_rated = _times(_rating(longest, campaign.protocol.max_output_tokens, bytes_per_token=1), rated * ASKS)
     some_rated = _times(_rating(mean, output, BYTES_PER_TOKEN), rated)
     layout = Layout.of_campaign(campaign)
@@ -92,29 +96,60 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
         population=campaign.search.population,
         training_episodes=training,
         validation_episodes=validation,
-        evaluation_episodes=coordinated + single,
-        largest_calls=several * turns + single + rated * ASKS,
-        largest_tokens=most.total + most_single.total + most_rated.total,
-        largest_usd=_largest_cost(chosen, most) + _largest_cost(pool, most_single) + judge.cost(most_rated),
-        expected_calls=several * ((turns + 1) // 2) + single + rated,
-        expected_tokens=some.total + some_single.total + some_rated.total,
-        expected_usd=_mean_cost(chosen, some) + _mean_cost(pool, some_single) + judge.cost(some_rated),
+        evaluation_episodes=evaluation + rivals.episodes,
+        labelling_episodes=labelling,
+        largest_calls=several * turns + single + rated * ASKS + rivals.largest.calls,
+        largest_tokens=most.total + most_single.total + most_rated.total + rivals.largest.tokens,
+        largest_usd=_largest_cost(chosen, most)
+        + _largest_cost(pool, most_single)
+        + judge.cost(most_rated)
+        + rivals.largest.usd,
+        expected_calls=several * ((turns + 1) // 2) + single + rated + rivals.expected.calls,
+        expected_tokens=some.total + some_single.total + some_rated.total + rivals.expected.tokens,
+        expected_usd=_mean_cost(chosen, some)
+        + _mean_cost(pool, some_single)
+        + judge.cost(some_rated)
+        + rivals.expected.usd,
     )
+
+
+def episode_usd(campaign: Campaign, question_bytes: Sequence[int]) -> Decimal:
+    """Return what a training episode is expected to cost, by the assumptions of the plan; nobody rates it."""
+    mean = sum(question_bytes) // max(1, len(question_bytes))
+    output = min(TYPICAL_OUTPUT_TOKENS, campaign.protocol.max_output_tokens)
+    usual = _episode(campaign.protocol, mean, (campaign.protocol.max_turns + 1) // 2, output, BYTES_PER_TOKEN)
+    return _mean_cost([campaign.pool[agent].price for agent in Layout.of_campaign(campaign).agents], usual)
+
+
+def with_cost_unit(campaign: Campaign, question_bytes: Sequence[int]) -> Campaign:
+    """Return the campaign with the unit in which costs count, where they count and nobody gave one.
+
+    Raises:
+        SpecError: its models cost nothing.
+    """
+    search = campaign.search
+    if search.cost_weight == 0 or search.cost_unit_usd is not None:
+        return campaign
+    unit = float(f"{episode_usd(campaign, question_bytes):.6g}")
+    if unit == 0:
+        wanted = "0, as no model of the pool has a price; or name search.cost_unit_usd"
+        raise SpecError("search.cost_weight", search.cost_weight, wanted)
+    return replace(campaign, search=replace(search, cost_unit_usd=unit))
 
 
 def _validation_episodes(campaign: Campaign) -> int:
     if not campaign.validation.problems:
         return 0
-    rounds = sum(validates(number, campaign.validation.every) for number in range(campaign.search.generations))
+    rounds = sum(validates(number, campaign.validation.every) for number in range(campaign.search.rounds))
     return (rounds + 1) * campaign.validation.problems  # and the last mean, after the search
 
 
 def _evaluation_episodes(campaign: Campaign) -> tuple[int, int]:
     """Return the episodes of the coordinator and of chance, and those of single models."""
-    baselines = campaign.evaluation.baselines
+    baselines, episodes = campaign.evaluation.baselines, campaign.evaluation.problems * campaign.evaluation.repeats
     coordinated = 1 + ("random" in baselines)
     single = len(campaign.pool) if "single" in baselines else 0
-    return coordinated * campaign.evaluation.problems, single * campaign.evaluation.problems
+    return coordinated * episodes, single * episodes
 
 
 def _episode(
@@ -128,7 +163,7 @@ def _episode(
         for role in protocol.roles
     )
     reply_bytes = 4 * output_tokens
-    prompt_bytes = sum(frame + earlier * (reply_bytes + 64) for earlier in range(turns))
+    prompt_bytes = sum(frame + earlier * (reply_bytes + NOTE_BYTES) for earlier in range(turns))
     return Usage(prompt_bytes // bytes_per_token, turns * output_tokens, estimated=True)
 
 

@@ -1,4 +1,8 @@
-"""Supervised fine-tuning of the linear head on labelled problems (paper, section A.2.2), and with soft targets.
+"""Supervised fine-tuning of the linear head on labelled problems (paper, section A.2.2).
+
+Labels are turned into target probabilities, hard ones as in the paper or soft ones, to which the head's softmax is
+fitted. A head that is drawn from then plays as uncertainly as it predicts. The third aim has no targets: it climbs the
+expected reward of the drawn model, whose gradient is exact where every model has answered.
 
 Labels say how well each model does on its own, so that only the agents' rows are fitted; the roles' rows stay at zero,
 where every role is as likely as any other.
@@ -27,21 +31,33 @@ SMALLEST_SCALE = 1e-6  # of a unit's root mean square; a unit that is always zer
 
 @dataclass(frozen=True)
 class Examples:
-    """Standardised states and the agents' target probabilities, shapes (problems, d) and (problems, agents)."""
+    """Problems to learn from.
+
+    Attributes:
+        states: standardised, shape (problems, d).
+        goals: each agent's target probability, or its mean reward, shape (problems, agents).
+        rewarded: whether the goals are rewards.
+    """
 
     states: Float64
-    targets: Float64
+    goals: Float64
+    rewarded: bool = False
 
     def rows(self, chosen: NDArray[np.intp]) -> Examples:
-        return Examples(self.states[chosen], self.targets[chosen])
+        return Examples(self.states[chosen], self.goals[chosen], self.rewarded)
 
     def loss(self, weights: Float64) -> float:
-        """Return the mean cross-entropy, in nats, for weights of shape (agents, d)."""
-        return float(-(self.targets * log_softmax(self.states @ weights.T)).sum(axis=1).mean())
+        """Return minus the mean expected reward, or the mean cross-entropy in nats, for weights (agents, d)."""
+        logs = log_softmax(self.states @ weights.T)
+        return float(-(self.goals * (np.exp(logs) if self.rewarded else logs)).sum(axis=1).mean())
 
     def slope(self, weights: Float64) -> Float64:
         """Return the gradient of minus the loss, shape (agents, d)."""
-        error = self.targets - np.exp(log_softmax(self.states @ weights.T))
+        policy = np.exp(log_softmax(self.states @ weights.T))
+        if self.rewarded:
+            error = policy * (self.goals - (policy * self.goals).sum(axis=1, keepdims=True))
+        else:
+            error = self.goals - policy
         found: Float64 = error.T @ self.states / len(self.states)
         return found
 
@@ -70,23 +86,27 @@ def fit_head(labels: Labels, layout: Layout, settings: SupervisedSpec, seed: int
             f"{layout.hidden} and agents {layout.agents}"
         )
     scale = np.maximum(np.sqrt(np.mean(labels.states**2, axis=0)), SMALLEST_SCALE)
-    examples = Examples(labels.states / scale, targets(labels.rewards[:, list(layout.agents)], settings, seed))
+    goals = goals_of(labels.rewards[:, list(layout.agents)], settings, seed)
+    examples = Examples(labels.states / scale, goals, settings.targets is Targets.REWARD)
     weights = fitted(examples, settings, seed, epochs_of(examples, settings, seed))
     theta = np.zeros(layout.size)
     theta[layout.svf : layout.svf + weights.size] = (weights / scale).ravel()
     return theta
 
 
-def targets(rewards: Float64, settings: SupervisedSpec, seed: int) -> Float64:
-    """Return each problem's target probabilities, shape (problems, agents).
+def goals_of(rewards: Float64, settings: SupervisedSpec, seed: int) -> Float64:
+    """Return each problem's mean rewards or target probabilities, shape (problems, agents).
 
     Args:
         rewards: shape (problems, agents, repeats).
         settings: what to aim at.
         seed: breaks the ties of hard targets.
     """
+    means: Float64 = rewards.mean(axis=2)
+    if settings.targets is Targets.REWARD:
+        return means
     if settings.targets is Targets.SOFT:
-        return np.exp(log_softmax(rewards.mean(axis=2) / settings.temperature))
+        return np.exp(log_softmax(means / settings.temperature))
     return np.eye(rewards.shape[1])[hard_labels(rewards, seeds.generator(seed, "labels", "ties"))]
 
 
@@ -137,7 +157,7 @@ def log_softmax(logits: Float64) -> Float64:
 
 def _epochs(examples: Examples, settings: SupervisedSpec, seed: int, epochs: int) -> Iterator[Float64]:
     """Yield the weights before the first epoch and after each."""
-    weights = np.zeros((examples.targets.shape[1], examples.states.shape[1]))
+    weights = np.zeros((examples.goals.shape[1], examples.states.shape[1]))
     adam = Adam(weights.size, settings.rate)
     rng = seeds.generator(seed, "labels", "batches")
     yield weights

@@ -60,6 +60,20 @@ def call_label(generation: int, kind: str, index: int, purpose: str, replicate: 
     return f"g{generation}/{kind}{index}/{purpose}{replicate}/t{turn}"
 
 
+def with_sample(label: str, sample: int) -> str:
+    """Return the name with which sample a call wants of what it asks, where it is not the first (0).
+
+    Local pools are told it, so that simulated models draw anew for every sample, as real ones do.
+    """
+    return f"{label}#{sample}" if sample else label
+
+
+def split_sample(told: str) -> tuple[str, int]:
+    """Return the name and the sample of what ``with_sample`` returned; of anything else itself and 0."""
+    label, _, sample = told.rpartition("#")
+    return (label, int(sample)) if label and sample.isascii() and sample.isdecimal() else (told, 0)
+
+
 def _digest(document: object) -> str:
     text = json.dumps(document, ensure_ascii=True, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode("ascii")).hexdigest()

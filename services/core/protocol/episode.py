@@ -138,6 +138,8 @@ def _role_of(
     decision: Decision, named: Role | None, transcript: Transcript, protocol: ProtocolSpec
 ) -> tuple[Role, RoleSource]:
     """Return the turn's role and who chose it; a Thinker's word beats the head's (paper, section 3.2)."""
+    if decision.drawn:
+        return decision.role, RoleSource.CHANCE
     if len(protocol.roles) == 1:
         return decision.role, RoleSource.FIXED
     role, source = decision.role, RoleSource.POLICY

@@ -33,11 +33,13 @@ class Decision:
         agent: index into the pool, in the campaign's order.
         role: chosen role.
         logits: the head's output (float32, one per agent then one per role), or None for policies without a head.
+        drawn: whether chance stepped in, because what should have chosen named nothing that may be chosen.
     """
 
     agent: int
     role: Role
     logits: tuple[float, ...] | None = None
+    drawn: bool = False
 
 
 class Policy(Protocol):

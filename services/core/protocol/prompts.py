@@ -6,6 +6,7 @@ The instructions are short because small models read them on slow machines.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from services.core.campaign import ProtocolSpec
@@ -22,6 +23,9 @@ OPENINGS = {
     Role.THINKER: "You are the Thinker.",
     Role.VERIFIER: "You are the Verifier.",
 }
+
+# Before what is added to an instruction; no instruction has it.
+PARAGRAPH = "\n\n"
 
 _WORKER = (
     "Solve the question. Notes come from other agents and may be wrong.\n"
@@ -62,20 +66,30 @@ class Part:
 
 
 def messages_for(
-    role: Role, transcript: Transcript, protocol: ProtocolSpec, evidence: Evidence | None = None
+    role: Role,
+    transcript: Transcript,
+    protocol: ProtocolSpec,
+    evidence: Evidence | None = None,
+    added: str = "",
 ) -> list[Message]:
     """Return the system and the user message for an agent that acts in ``role`` after ``transcript``.
 
     ``evidence`` on the answer under review is for a Verifier; without it nobody reads anything but agents' words.
+    ``added`` is a paragraph at the end of the instruction, on what the notes are.
     """
-    parts = [f"<question>\n{quote(transcript.query)}\n</question>"]
-    parts.extend(_note(item) for item in agent_items(role, transcript, protocol.notes))
+    parts = conversation(transcript.query, agent_items(role, transcript, protocol.notes))
     if role is Role.VERIFIER:
         parts.append(_review(transcript))
         if evidence is not None:
             parts.append(f"<evidence>\n{quote(evidence.text)}\n</evidence>")
     task = _task(role, protocol, told=evidence is not None)
-    return [Message("system", f"{OPENINGS[role]} {task}"), Message("user", "\n".join(parts))]
+    system = f"{OPENINGS[role]} {task}{added and PARAGRAPH + added}"
+    return [Message("system", system), Message("user", "\n".join(parts))]
+
+
+def conversation(query: str, items: Iterable[Item]) -> list[str]:
+    """Return the question and a note for every turn, each between its tags."""
+    return [f"<question>\n{quote(query)}\n</question>", *(_note(item) for item in items)]
 
 
 def router_messages(transcript: Transcript, pool_size: int) -> list[Message]:

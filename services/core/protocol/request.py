@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.core.protocol.ports import Message
-from services.core.protocol.prompts import OPENINGS
+from services.core.protocol.prompts import OPENINGS, PARAGRAPH
 from services.core.protocol.quoting import unquote
 from services.core.protocol.roles import Role
 from services.core.protocol.verdict import Verdict
@@ -34,12 +34,16 @@ class Note:
 
 @dataclass(frozen=True)
 class Request:
-    """What an agent is asked to do: its role, the question, the notes of the earlier turns, a machine's findings."""
+    """What an agent is asked to do: its role, the question, the notes of the earlier turns, a machine's findings.
+
+    ``added`` is the paragraph at the end of its instruction, empty in the tri-role protocol.
+    """
 
     role: Role
     query: str
     notes: tuple[Note, ...] = ()
     evidence: str | None = None
+    added: str = ""
 
     @property
     def worker_turns(self) -> int:
@@ -81,16 +85,27 @@ def read_request(messages: Sequence[Message]) -> Request:
         roles = ", ".join(message.role for message in messages) or "no messages"
         raise ValueError(f"got {roles}; wanted one system message that names the role and one user message")
     user = messages[1].content
-    question = _QUESTION.match(user)
-    if question is None:
-        raise ValueError("the user message does not begin with a <question> block")
-    notes, end = _read_notes(user, question.end())
+    query, notes, end = read_conversation(user)
     review = _REVIEW.match(user, end)
     if (review.end() if review else end) != len(user):
         raise ValueError(f"the user message has something unknown after its notes, at character {end}")
     found = review.group(1) if review else None
     evidence = None if found is None else unquote(found)
-    return Request(_read_role(messages[0].content), unquote(question.group(1)), tuple(notes), evidence)
+    system = messages[0].content
+    return Request(_read_role(system), query, tuple(notes), evidence, system.partition(PARAGRAPH)[2])
+
+
+def read_conversation(user: str) -> tuple[str, list[Note], int]:
+    """Return question, notes and where they end in a message that begins as ``prompts.conversation`` writes it.
+
+    Raises:
+        ValueError: it begins otherwise.
+    """
+    question = _QUESTION.match(user)
+    if question is None:
+        raise ValueError("the user message does not begin with a <question> block")
+    notes, end = _read_notes(user, question.end())
+    return unquote(question.group(1)), notes, end
 
 
 def _read_role(system: str) -> Role:

@@ -17,6 +17,7 @@ class RoleSource(StrEnum):
     POLICY = "policy"  # the head's role softmax
     THINKER = "thinker"  # the Thinker of the turn before named it (paper, section 3.2)
     FIXED = "fixed"  # the campaign's rules left one role only: a single allowed role, or force_worker
+    CHANCE = "chance"  # a prompted coordinator named no possible action; agent and role were drawn
 
 
 class CallRole(StrEnum):

@@ -45,14 +45,14 @@ class RecordedCalls:
         asked = messages_digest(request.messages)
         try:
             places = self._indexed()
-            place = places.get((request.model, asked, request.label), places.get((request.model, asked, "")))
+            place = places.get((request.model, asked, request.call), places.get((request.model, asked, "")))
             line = None if place is None else self._line(place)
         except (OSError, SpecError) as error:
             raise RefusalError(
                 503, "recording_unreadable", f"the recording of pool {self.name} cannot be read: {error}"
             ) from None
         if line is None:
-            call = request.label or "a request without a label"
+            call = request.call or "a request without a label"
             message = f"pool {self.name} has no reply of {request.model} to these messages ({call})"
             raise RefusalError(400, "not_recorded", message)
         return completion_of(

@@ -3,6 +3,7 @@
 * Worker: the recorded final answer, with the recorded reasoning where there is one.
 * Verifier: accepts exactly when its own recorded answer is the same as the proposed one.
 * Thinker: its recorded reasoning, else an empty suggestion.
+* Coordinator: refused; no choices were recorded.
 
 Score-only recordings have no answers: a Worker gives the empty answer, whose reward is the recorded score, and a
 Verifier has nothing to go by.
@@ -14,6 +15,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from services.core.baselines.coordinator_prompt import read_choosing
 from services.core.errors import SpecError
 from services.core.local_pool import ReplayPool
 from services.core.protocol.answers import write_thinker, write_worker
@@ -53,9 +55,11 @@ class Replay:
         """Return the model's text for one of the product's role prompts.
 
         Raises:
-            RefusalError: 503 when the recordings cannot be read; 400 when the messages are no role prompt or nothing is
-                recorded for the question.
+            RefusalError: 503 when the recordings cannot be read; 400 when the messages are no role prompt, ask for a
+                coordinator's choice, or nothing is recorded for the question.
         """
+        if read_choosing(messages) is not None:
+            raise RefusalError(400, "not_recorded", f"pool {self.name} has answers, and no choice of who acts next")
         request = read_role_request(messages)
         recorded = self._loaded().get(request.query)
         if recorded is None or model not in recorded.answers:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from services.core.local_pool import Faults, Latency
+from services.core.protocol.asked import split_sample
 from services.core.protocol.ports import Message
 
 BYTES_PER_TOKEN = 4
@@ -40,6 +41,16 @@ class ChatRequest:
     messages: tuple[Message, ...]
     max_tokens: int | None
     label: str = ""
+
+    @property
+    def call(self) -> str:
+        """Return which call of its campaign it is; empty when it did not say."""
+        return split_sample(self.label)[0]
+
+    @property
+    def sample(self) -> int:
+        """Return which answer to the same messages it wants, from 0."""
+        return split_sample(self.label)[1]
 
 
 class ServedPool(Protocol):

@@ -1,0 +1,119 @@
+"""The port of the methods that answer a question by a fixed scheme of calls, and what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from services.core.campaign import Notes, ProtocolSpec
+from services.core.protocol.answers import parse_worker
+from services.core.protocol.episode import EpisodeResult, Termination
+from services.core.protocol.ports import Message, Reply
+from services.core.protocol.prompts import messages_for
+from services.core.protocol.roles import CallRole, Role, RoleSource
+from services.core.protocol.transcript import Item, Transcript
+
+# Tells whether two final answers to the question at hand are the same; None, no answer, is the same as nothing.
+Same = Callable[[str | None, str | None], bool]
+
+
+class ScaffoldCall(Protocol):
+    """Asks one pool model as ``ModelCall`` does, also as a coordinator and with another limit of tokens.
+
+    No two calls of an episode have the same turn.
+    """
+
+    def __call__(
+        self,
+        *,
+        turn: int,
+        agent: int,
+        role: Role | CallRole,
+        messages: Sequence[Message],
+        max_output_tokens: int | None = None,
+    ) -> Reply:
+        """Return the reply; None takes the protocol's limit of tokens."""
+        ...
+
+
+class Scaffold(Protocol):
+    """Answers one question. One instance serves one episode."""
+
+    def play(
+        self,
+        question: str,
+        call: ScaffoldCall,
+        protocol: ProtocolSpec,
+        pool_size: int,
+        rng: np.random.Generator,
+        check: Callable[[], None],
+    ) -> EpisodeResult:
+        """Play one episode, one item of the transcript for every Worker's call, numbered as the call.
+
+        Args:
+            question: the problem's question.
+            call: asks one pool model.
+            protocol: the campaign's, for its limits and prompts.
+            pool_size: number of pool models.
+            rng: the episode's own generator.
+            check: runs before every call; raises when the episode must not go on.
+
+        Raises:
+            TrinityError: whatever ``check`` and ``call`` raise; the episode then has no result at all.
+        """
+        ...
+
+
+def ask_worker(
+    question: str,
+    notes: Sequence[Item],
+    call: ScaffoldCall,
+    protocol: ProtocolSpec,
+    *,
+    turn: int,
+    agent: int,
+    added: str = "",
+    max_output_tokens: int | None = None,
+) -> Item:
+    """Return the turn of a model that works on the question.
+
+    Args:
+        question: the problem's question.
+        notes: earlier answers that it reads, with their proposed answers whatever ``protocol.notes`` says.
+        call: asks one pool model.
+        protocol: its prompts.
+        turn: number of the call and of the item.
+        agent: pool index.
+        added: paragraph at the end of the Worker's instruction.
+        max_output_tokens: None for the protocol's limit.
+    """
+    shown = replace(protocol, notes=Notes.ALL)
+    messages = messages_for(Role.WORKER, Transcript(question, tuple(notes)), shown, added=added)
+    reply = call(turn=turn, agent=agent, role=Role.WORKER, messages=messages, max_output_tokens=max_output_tokens)
+    text, answer = parse_worker(reply.text)
+    return Item(
+        number=turn,
+        agent=agent,
+        role=Role.WORKER,
+        role_source=RoleSource.FIXED,
+        output=reply.text,
+        text=text,
+        answer=answer,
+        truncated=reply.finish_reason == "length",
+    )
+
+
+def result_of(question: str, items: Sequence[Item], returned: Item) -> EpisodeResult:
+    """Return the episode whose answer is that of one of its turns, each of which was one call."""
+    found = returned.answer is not None
+    return EpisodeResult(
+        Transcript(question, tuple(items)),
+        Termination.TURN_LIMIT if found else Termination.NO_ANSWER,
+        returned.answer,
+        returned.agent if found else None,
+        len(items),
+        returned.truncated,
+    )
