@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bench.comparison_game import ENDS, Float64, Game, Indices, Played, choices, expected, play, rewards_at_end, uniforms
-from services.core.campaign import Output, Start
+from services.core.campaign import Output, Start, StepSize
 from services.core.labels import Labels
 from services.core.learners import ReinforceSpec, SupervisedSpec
 from services.core.minibatch import episode_seed, fixed_seed, training_positions, validates
@@ -107,7 +107,9 @@ class Recipe:
         population: candidates in a generation.
         logit_sigma0: first step size, in units of logits of a state of median length.
         half_width: of the box of random search, in the same units.
-        minibatch: as in campaign files.
+        minibatch: as in campaign files; likewise the next two.
+        output: how logits become actions, in training and afterwards.
+        note: what to know about it.
     """
 
     name: str
@@ -119,12 +121,17 @@ class Recipe:
     logit_sigma0: float = 1.0
     half_width: float = 1.0
     minibatch: str = MINIBATCH
+    mean_rate: float = 1.0
+    antithetic: bool = False
+    output: Output = Output.ARGMAX
+    note: str = ""
     reinforce: ReinforceSpec = field(default_factory=ReinforceSpec)
     supervised: SupervisedSpec = field(default_factory=SupervisedSpec)
 
 
 def train(lesson: Lesson, recipe: Recipe, budget: Budget) -> Course:
     """Train and return what is released; every call with the same arguments gives the same."""
+    lesson = lesson.with_output(recipe.output)
     start, booked = None, 0
     if recipe.kind == "sft" or recipe.start is Start.SFT:
         labels = lesson.labels(recipe.labelled)
@@ -173,7 +180,7 @@ def _learner(lesson: Lesson, recipe: Recipe, start: Float64 | None) -> Learner:
         return Reinforce(seed, lesson.layout, recipe.reinforce, start)
     if recipe.kind == "random_search":
         return RandomSearch(seed, size, recipe.population, recipe.half_width / unit, start)
-    return SepCmaEs(seed, size, recipe.population, recipe.logit_sigma0 / unit, start)
+    return SepCmaEs(seed, size, recipe.population, recipe.logit_sigma0 / unit, start, StepSize.TPA, recipe.mean_rate, recipe.antithetic)
 
 
 def _generation(lesson: Lesson, recipe: Recipe, learner: Learner, number: int) -> None:

@@ -15,7 +15,7 @@ from bench.comparison_game import Float64, Game, game_of
 from bench.comparison_learners import Lesson
 from bench.comparison_set import RecordedSet
 from bench.comparison_tree import grow
-from services.core.baselines.agreement import Same
+from services.core.baselines.scaffold import Same
 from services.core.policy.layout import Layout
 from services.core.problem import Problem, Split
 from services.core.scoring.scorer import agree

@@ -9,11 +9,14 @@ import numpy as np
 
 from bench.comparison_game import Float64, Indices
 from bench.comparison_learners import Lesson
-from services.core.baselines.agreement import Same, distances, most_agreed
+from services.core.baselines.agreement import answer_distances, closest
 from services.core.baselines.fitting import fit, router
+from services.core.baselines.scaffold import Same
 from services.core.rivals import RivalKind, RivalSpec
 
-ROUTERS = (RivalKind.LOOKUP, RivalKind.LOGISTIC)
+ROUTERS = (RivalKind.LOOKUP, RivalKind.LOGISTIC, RivalKind.ROUTER_DC, RivalKind.MAS_ROUTER)
+BEST_SINGLE = "best single model"
+BEST_PER_DOMAIN = "best model per domain"
 ORACLE = "an upper bound: knows every answer's reward"
 OURS = "not the paper's: it asks one model several times"
 
@@ -51,9 +54,9 @@ def rivals(lesson: Lesson, models: Sequence[str], same: Callable[[int], Same]) -
     for index, name in enumerate(models):
         yield Rival(f"single: {name}", 0, one(np.full(held, index), count))
     best = int(labels.means.mean(axis=0).argmax())
-    yield Rival("best single model", booked, one(np.full(held, best), count), note="chosen on labels")
+    yield Rival(BEST_SINGLE, booked, one(np.full(held, best), count), note="chosen on labels")
     yield Rival("random model", 0, np.full((held, count), 1 / count))
-    yield Rival("best model per domain", booked, one(best_per_domain(lesson), count), note="is told the domain")
+    yield Rival(BEST_PER_DOMAIN, booked, one(best_per_domain(lesson), count), note="is told the domain")
     for kind in ROUTERS:
         spec = RivalSpec(kind)
         chosen = routed(lesson, spec, fit(spec, labels, lesson.seed))
@@ -91,9 +94,21 @@ def agreeing(lesson: Lesson, count: int, same: Callable[[int], Same]) -> Iterato
     labels = lesson.labels()
     constant = routed(lesson, spec, fit(spec, labels, lesson.seed))
     yield Rival(spec.label, labels.rewards.size, one(constant, count), note="needs answers, no rewards")
-    apart = [distances(lesson.answers[index], same(index)) for index in lesson.heldout]
-    yield Rival("smoothie", 0, one(np.array([most_agreed(each) for each in apart]), count), True)
-    votes = np.array([(each < 1).sum(axis=1) for each in apart])
-    # The first answer of the largest group, as a scaffold that asks the models in the pool's order would return.
-    given = np.array([[lesson.answers[index][agent] is not None for agent in range(count)] for index in lesson.heldout])
-    yield Rival("majority of all models", 0, one(np.where(given, votes, 0).argmax(axis=1), count), True, OURS)
+    smoothie, majority = (
+        np.array([chosen(lesson.answers[index], same(index)) for index in lesson.heldout])
+        for chosen in (most_agreed, most_frequent)
+    )
+    yield Rival("smoothie", 0, one(smoothie, count), True)
+    yield Rival("majority of all models", 0, one(majority, count), True, OURS)
+
+
+def most_agreed(answers: Sequence[str | None], same: Same) -> int:
+    """Return whose answer Smoothie takes, as ``Smoothie.play``: who gave none takes no part, unless nobody did."""
+    given = [agent for agent, answer in enumerate(answers) if answer is not None] or [len(answers) - 1]
+    return given[closest(answer_distances([answers[agent] for agent in given], same))]
+
+
+def most_frequent(answers: Sequence[str | None], same: Same) -> int:
+    """Return the first agent whose answer is the most frequent one."""
+    votes = [sum(same(answer, other) for other in answers) for answer in answers]
+    return int(np.argmax(votes))

@@ -1,0 +1,52 @@
+"""Two plots of a set: how validation scores grow with the episodes that are booked, and what is left on held-out ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from bench.comparison_statistics import Entry, Row
+
+COLOURS = {"learner": "#1f6f8b", "rival": "#9aa5b1", "bound": "#d9dee3"}
+
+
+def curves(entries: Sequence[Entry], levels: dict[str, float], title: str, file: Path) -> None:
+    """Draw every learner's validation score over booked episodes, mean and range over seeds, beside constant levels."""
+    figure = Figure(figsize=(8.5, 5), layout="constrained")
+    axes = figure.subplots()
+    for index, entry in enumerate(entry for entry in entries if entry.curves):
+        colour = f"C{index % 10}"
+        booked = np.array([[episodes for episodes, _ in curve] for curve in entry.curves])[0]
+        scores = np.array([[score for _, score in curve] for curve in entry.curves])
+        axes.plot(booked, scores.mean(axis=0), "-" if len(booked) > 1 else "o", color=colour, label=entry.name)
+        axes.fill_between(booked, scores.min(axis=0), scores.max(axis=0), color=colour, alpha=0.1, linewidth=0)
+    for (name, level), style in zip(levels.items(), ("--", ":"), strict=False):
+        axes.axhline(level, color="black", linestyle=style, linewidth=1, label=name)
+    axes.set(xlabel="training episodes booked, labels included", ylabel="mean reward, validation", title=title)
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside right upper", fontsize=8)
+    figure.savefig(file, dpi=110)
+
+
+def bars(rows: Sequence[Row], title: str, file: Path) -> None:
+    """Draw every policy's held-out reward with its interval, the best on top."""
+    figure = Figure(figsize=(8.5, 0.3 * len(rows) + 1.2), layout="constrained")
+    axes = figure.subplots()
+    values = [row.reward for row in rows]
+    errors = [[one.estimate - one.low for one in values], [one.high - one.estimate for one in values]]
+    axes.barh(
+        range(len(rows)),
+        [one.estimate for one in values],
+        xerr=errors,
+        color=[COLOURS[row.kind] for row in rows],
+        error_kw={"linewidth": 1, "capsize": 2},
+    )
+    axes.set_yticks(range(len(rows)), [row.name for row in rows], fontsize=8)
+    axes.invert_yaxis()
+    axes.set(xlabel="mean reward of held-out questions, 95 % interval", title=title)
+    axes.set_xlim(left=max(0.0, min(one.low for one in values) - 0.05))
+    axes.grid(axis="x", alpha=0.3)
+    figure.savefig(file, dpi=110)
