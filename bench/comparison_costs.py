@@ -11,12 +11,12 @@ import numpy as np
 
 from bench.comparison_game import Float64, Game
 from bench.comparison_set import RecordedSet
-from services.core.ledger.plan import BYTES_PER_TOKEN, TYPICAL_OUTPUT_TOKENS
+from services.core.ledger.assumptions import BYTES_PER_TOKEN, TYPICAL_OUTPUT_TOKENS
 from services.core.ledger.usage import Usage
 
 
 def reply_tokens(recorded: RecordedSet, data: Path) -> dict[tuple[str, str], float]:
-    """Return the mean length of the recorded replies by family and model, at four bytes a token; empty without texts."""
+    """Return the mean length of recorded replies by family and model, at four bytes a token; empty without texts."""
     families = {problem.key: problem.family for problem in recorded.problems}
     found: dict[tuple[str, str], list[int]] = defaultdict(list)
     for path in sorted((data / "replay").glob(f"{recorded.pool.name}_texts_*.jsonl")):

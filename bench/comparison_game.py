@@ -55,7 +55,8 @@ class Game:
     @property
     def singles(self) -> Float64:
         """Reward of every model on its own, (questions, agents): the Worker is the first role."""
-        return self.reward[self.roots, 0]
+        found: Float64 = self.reward[self.roots, 0]
+        return found
 
     def save(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -124,7 +125,9 @@ def play(
         going = at != ENDS
         logits = _logits(layout, thetas, game.states[np.maximum(at, 0)])
         agent = _chosen(layout, logits[..., : len(layout.agents)], numbers[:, turn, 0])
-        role = _chosen(layout, logits[..., len(layout.agents) :], numbers[:, turn, 1]) if layout.role_rows else 0 * agent
+        role = (
+            _chosen(layout, logits[..., len(layout.agents) :], numbers[:, turn, 1]) if layout.role_rows else 0 * agent
+        )
         rewards = np.where(going, game.reward[at, role, agent], rewards)
         for kept, now in ((nodes, at), (agents, agent), (roles, role)):
             kept[..., turn] = np.where(going, now, ENDS)
@@ -141,7 +144,8 @@ def choices(game: Game, layout: Layout, theta: Float64) -> Float64:
     else:
         agents, roles = (_probabilities(part) if part.size else part for part in (agents, roles))
     roles = roles if layout.role_rows else np.ones((len(agents), 1))
-    return roles[:, :, None] * agents[:, None, :]
+    found: Float64 = roles[:, :, None] * agents[:, None, :]
+    return found
 
 
 def expected(game: Game, chosen: Float64, worth: Float64, turns: int | None = None) -> Float64:
@@ -160,7 +164,8 @@ def expected(game: Game, chosen: Float64, worth: Float64, turns: int | None = No
         after = game.child[rows]
         later = np.where((after != ENDS)[..., None] & (depth + 1 < limit), value[after], 0.0)
         value[rows] = np.einsum("nra,nrak->nk", chosen[rows], worth[rows] + later)
-    return value[game.roots]
+    found: Float64 = value[game.roots]
+    return found
 
 
 def rewards_at_end(game: Game, turns: int | None = None) -> Float64:
@@ -185,6 +190,8 @@ def _probabilities(logits: Float64) -> Float64:
 def _chosen(layout: Layout, logits: Float64, numbers: Float64) -> Indices:
     """Return indices (c, e) as ``selection.select`` finds them, with ``numbers`` (e,) where it draws."""
     if layout.spec.output is Output.ARGMAX:
-        return logits.argmax(axis=-1)
+        largest: Indices = logits.argmax(axis=-1)
+        return largest
     cumulative = np.cumsum(_probabilities(logits), axis=-1)
-    return (cumulative <= (numbers * cumulative[..., -1])[..., None]).sum(axis=-1)
+    drawn: Indices = (cumulative <= (numbers * cumulative[..., -1])[..., None]).sum(axis=-1)
+    return drawn

@@ -7,13 +7,24 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bench.comparison_game import ENDS, Float64, Game, Indices, Played, choices, expected, play, rewards_at_end, uniforms
+from bench.comparison_game import (
+    ENDS,
+    Float64,
+    Game,
+    Indices,
+    Played,
+    choices,
+    expected,
+    play,
+    rewards_at_end,
+    uniforms,
+)
 from services.core.campaign import Output, Start, StepSize
 from services.core.labels import Labels
 from services.core.learners import ReinforceSpec, SupervisedSpec
 from services.core.minibatch import episode_seed, fixed_seed, training_positions, validates
 from services.core.optimiser.batch import Batch
-from services.core.optimiser.ports import Learner, Search
+from services.core.optimiser.ports import Learner
 from services.core.optimiser.random_search import RandomSearch
 from services.core.optimiser.reinforce import Reinforce
 from services.core.optimiser.sep_cma_es import SepCmaEs
@@ -68,7 +79,6 @@ class Lesson:
             families=[self.families[index] for index in chosen],
             answers=[self.answers[index] for index in chosen],
         )
-
 
     def with_output(self, output: Output) -> Lesson:
         """Return the same with heads whose logits become actions so."""
@@ -158,14 +168,18 @@ def train(lesson: Lesson, recipe: Recipe, budget: Budget) -> Course:
 
 def validated(lesson: Lesson, theta: Float64) -> float:
     """Return the mean reward of one episode on every validation problem, the same draws for every mean."""
-    numbers = uniforms([fixed_seed(lesson.seed, Purpose.VALIDATION, index) for index in range(len(lesson.validation))], lesson.game.turns)
+    numbers = uniforms(
+        [fixed_seed(lesson.seed, Purpose.VALIDATION, index) for index in range(len(lesson.validation))],
+        lesson.game.turns,
+    )
     return float(play(lesson.game, lesson.layout, theta[None], lesson.validation, numbers).rewards.mean())
 
 
 def heldout(lesson: Lesson, theta: Float64) -> Float64:
     """Return the expected reward of every held-out question, (questions,)."""
     chosen = choices(lesson.game, lesson.layout, theta)
-    return expected(lesson.game, chosen, rewards_at_end(lesson.game)[..., None])[lesson.heldout, 0]
+    found: Float64 = expected(lesson.game, chosen, rewards_at_end(lesson.game)[..., None])[lesson.heldout, 0]
+    return found
 
 
 def scale(lesson: Lesson) -> float:
@@ -180,7 +194,16 @@ def _learner(lesson: Lesson, recipe: Recipe, start: Float64 | None) -> Learner:
         return Reinforce(seed, lesson.layout, recipe.reinforce, start)
     if recipe.kind == "random_search":
         return RandomSearch(seed, size, recipe.population, recipe.half_width / unit, start)
-    return SepCmaEs(seed, size, recipe.population, recipe.logit_sigma0 / unit, start, StepSize.TPA, recipe.mean_rate, recipe.antithetic)
+    return SepCmaEs(
+        seed,
+        size,
+        recipe.population,
+        recipe.logit_sigma0 / unit,
+        start,
+        StepSize.TPA,
+        recipe.mean_rate,
+        recipe.antithetic,
+    )
 
 
 def _generation(lesson: Lesson, recipe: Recipe, learner: Learner, number: int) -> None:

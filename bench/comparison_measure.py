@@ -1,4 +1,4 @@
-"""What policies are worth on held-out questions, and what they ask for: expectations over their draws, without noise."""
+"""What policies are worth on held-out questions and what they ask for, as expectations over their draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two plots of a set: how validation scores grow with the episodes that are booked, and what is left on held-out ones."""
+"""Two plots of a set: validation scores over the episodes that are booked, and every policy's held-out reward."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from bench.comparison_statistics import Entry, Row
 
-COLOURS = {"learner": "#1f6f8b", "rival": "#9aa5b1", "bound": "#d9dee3"}
+COLOURS = {"learner": "#1f6f8b", "rival": "#6b7280", "bound": "#c0392b"}
 
 
 def curves(entries: Sequence[Entry], levels: dict[str, float], title: str, file: Path) -> None:
@@ -31,22 +31,26 @@ def curves(entries: Sequence[Entry], levels: dict[str, float], title: str, file:
     figure.savefig(file, dpi=110)
 
 
-def bars(rows: Sequence[Row], title: str, file: Path) -> None:
+def intervals(rows: Sequence[Row], title: str, file: Path) -> None:
     """Draw every policy's held-out reward with its interval, the best on top."""
     figure = Figure(figsize=(8.5, 0.3 * len(rows) + 1.2), layout="constrained")
     axes = figure.subplots()
     values = [row.reward for row in rows]
     errors = [[one.estimate - one.low for one in values], [one.high - one.estimate for one in values]]
-    axes.barh(
-        range(len(rows)),
-        [one.estimate for one in values],
-        xerr=errors,
-        color=[COLOURS[row.kind] for row in rows],
-        error_kw={"linewidth": 1, "capsize": 2},
-    )
+    for kind, colour in COLOURS.items():
+        chosen = [index for index, row in enumerate(rows) if row.kind == kind]
+        axes.errorbar(
+            [values[index].estimate for index in chosen],
+            chosen,
+            xerr=np.array(errors)[:, chosen],
+            fmt="o",
+            color=colour,
+            capsize=2,
+            label=kind,
+        )
     axes.set_yticks(range(len(rows)), [row.name for row in rows], fontsize=8)
     axes.invert_yaxis()
     axes.set(xlabel="mean reward of held-out questions, 95 % interval", title=title)
-    axes.set_xlim(left=max(0.0, min(one.low for one in values) - 0.05))
-    axes.grid(axis="x", alpha=0.3)
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right")
     figure.savefig(file, dpi=110)

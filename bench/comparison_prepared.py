@@ -1,4 +1,4 @@
-"""A recorded set made ready: its game, its costs, its answers, kept in a file as long as nothing they rest on changes."""
+"""A recorded set made ready: its game, costs and answers; the game is kept in a file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class Prepared:
         campaign = self.recorded.campaign
         layout = Layout.of(len(campaign.pool), campaign.protocol.roles, self.game.states.shape[1])
         families = [problem.family for problem in self.problems]
-        return Lesson(self.game, layout, seed, *(chosen[split] for split in Split), families, self.answers)
+        training, validation, heldout = (chosen[split] for split in Split)
+        return Lesson(self.game, layout, seed, training, validation, heldout, families, self.answers)
 
     def same(self, question: int) -> Same:
         """Return how two answers to a question are compared."""

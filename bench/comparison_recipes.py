@@ -11,8 +11,21 @@ DEFAULT = "sep-CMA-ES from labels"
 RECIPES = (
     Recipe(DEFAULT, "sep_cma_es", Start.SFT, mean_rate=0.5, antithetic=True),
     Recipe("sep-CMA-ES from zero", "sep_cma_es", mean_rate=0.5, antithetic=True),
-    Recipe("sep-CMA-ES, actions drawn", "sep_cma_es", logit_sigma0=5.0, output=Output.SOFTMAX, mean_rate=0.5, antithetic=True),
-    Recipe("sep-CMA-ES as in the paper", "sep_cma_es", logit_sigma0=1.5, output=Output.SOFTMAX, note="sigma0 0.03 at |h| 50"),
+    Recipe(
+        "sep-CMA-ES, actions drawn",
+        "sep_cma_es",
+        logit_sigma0=5.0,
+        output=Output.SOFTMAX,
+        mean_rate=0.5,
+        antithetic=True,
+    ),
+    Recipe(
+        "sep-CMA-ES as in the paper",
+        "sep_cma_es",
+        logit_sigma0=1.5,
+        output=Output.SOFTMAX,
+        note="sigma0 0.03 at |h| 50",
+    ),
     Recipe("random search", "random_search", population=16, replicates=32, note="32 trials a vector, as in the paper"),
     Recipe("REINFORCE", "reinforce", output=Output.SOFTMAX),
     Recipe("REINFORCE from labels", "reinforce", Start.SFT, output=Output.SOFTMAX),

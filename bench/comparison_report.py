@@ -15,19 +15,20 @@ from typing import Any
 
 import numpy as np
 
+from bench import comparison_triples as triples
 from bench.comparison_learners import Budget, Lesson, train
-from bench.comparison_measure import of_chance, of_head, of_rival
+from bench.comparison_measure import of_chance, of_choices, of_head, of_rival
 from bench.comparison_prepared import Prepared, prepare
 from bench.comparison_recipes import RECIPES
 from bench.comparison_rivals import BEST_PER_DOMAIN, BEST_SINGLE, rivals
 from bench.comparison_set import SETS, read
 from bench.comparison_statistics import Entry, Row, rows
 from services.config.settings import load_settings
-from services.core.protocol.roles import Role
 
 SMALL = {"llmrouter": 200, "zeroeval": 30}
 SEEDS = 5
-BOUNDS = ("best model per question", BEST_PER_DOMAIN)
+CHANCE = "random model and role"
+BOUNDS = ("best model per question", BEST_PER_DOMAIN, triples.NAME)
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,12 @@ def _rivals(prepared: Prepared, lesson: Lesson, entries: dict[str, Entry]) -> No
         entry.booked.append(rival.booked)
         entry.validation.append(0)
     if prepared.game.turns > 1:
-        entry = entries.setdefault("random model and role", Entry("random model and role", "rival", "at every turn"))
-        entry.measured.append(of_chance(prepared, lesson))
-        entry.booked.append(0)
-        entry.validation.append(0)
+        chance, triple = of_chance(prepared, lesson), of_choices(prepared, lesson, triples.choices(lesson))
+        for name, note, measured in ((CHANCE, "at every turn", chance), (triples.NAME, triples.NOTE, triple)):
+            entry = entries.setdefault(name, Entry(name, "bound" if name in BOUNDS else "rival", note))
+            entry.measured.append(measured)
+            entry.booked.append(0)
+            entry.validation.append(0)
 
 
 def _learners(prepared: Prepared, lesson: Lesson, entries: dict[str, Entry], budget: Budget) -> None:
@@ -109,10 +112,8 @@ def progress(line: str) -> None:
 
 def table(comparison: Comparison) -> str:
     """Return the rows as a Markdown table."""
-    lines = [
-        "| policy | reward | over best single | over best per domain | recovered | calls | USD per 1,000 | episodes booked |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    head = ("policy", "reward", "over best single", "over best per domain", "recovered", "calls", "USD per 1,000")
+    lines = [f"| {' | '.join(head)} | episodes booked |", "| --- " * (len(head) + 1) + "|"]
     for row in comparison.table:
         recovered = "" if row.recovered is None else f"{row.recovered:.0%}"
         reward, single, domain = (
@@ -130,17 +131,36 @@ def table(comparison: Comparison) -> str:
 def write_csv(found: dict[str, Comparison], file: Path) -> None:
     with file.open("w", newline="") as stream:
         writer = csv.writer(stream)
-        head = ["set", "policy", "kind", "reward", "low", "high", "over_single", "low", "high", "over_domain", "low", "high"]
-        writer.writerow([*head, "recovered", "calls", "turns", "usd_per_1000", "episodes", "validation_episodes", "note"])
+        head = [
+            "set",
+            "policy",
+            "kind",
+            "reward",
+            "low",
+            "high",
+            "over_single",
+            "low",
+            "high",
+            "over_domain",
+            "low",
+            "high",
+        ]
+        writer.writerow(
+            [*head, "recovered", "calls", "turns", "usd_per_1000", "episodes", "validation_episodes", "note"]
+        )
         for name, one in found.items():
             for row in one.table:
-                intervals = [f"{v:.5f}" for i in (row.reward, row.over_single, row.over_domain) for v in (i.estimate, i.low, i.high)]
+                intervals = [
+                    f"{v:.5f}"
+                    for i in (row.reward, row.over_single, row.over_domain)
+                    for v in (i.estimate, i.low, i.high)
+                ]
                 rest = [row.recovered, row.calls, row.turns, row.usd_per_1000, row.booked, row.validation, row.note]
                 writer.writerow([name, row.name, row.kind, *intervals, *rest])
 
 
 def draw(found: dict[str, Comparison], folder: Path) -> None:
-    from bench.comparison_plots import bars, curves
+    from bench.comparison_plots import curves, intervals
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, one in found.items():
@@ -148,7 +168,7 @@ def draw(found: dict[str, Comparison], folder: Path) -> None:
         for entry in (BEST_SINGLE, BEST_PER_DOMAIN):
             levels[f"{entry}, held out"] = float(np.mean([each.rewards.mean() for each in one.entries[entry].measured]))
         curves(list(one.entries.values()), levels, f"{name}: {len(one.lessons)} seeds", folder / f"{name}-curves.png")
-        bars(one.table, f"{name}: {len(one.lessons)} seeds", folder / f"{name}-bars.png")
+        intervals(one.table, f"{name}: {len(one.lessons)} seeds", folder / f"{name}-intervals.png")
 
 
 def main(description: str | None) -> int:

@@ -61,7 +61,9 @@ def rivals(lesson: Lesson, models: Sequence[str], same: Callable[[int], Same]) -
         spec = RivalSpec(kind)
         chosen = routed(lesson, spec, fit(spec, labels, lesson.seed))
         yield Rival(spec.label, booked, one(chosen, count))
-    yield Rival("best model per question", 0, one(lesson.game.singles[lesson.heldout].argmax(axis=1), count), True, ORACLE)
+    yield Rival(
+        "best model per question", 0, one(lesson.game.singles[lesson.heldout].argmax(axis=1), count), True, ORACLE
+    )
     if any(answer is not None for answer in lesson.answers[0]):
         yield from agreeing(lesson, count, same)
 

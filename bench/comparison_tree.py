@@ -87,8 +87,9 @@ def grow(recorded: RecordedSet, problem: Problem) -> Tree:
     actions = tuple((agent, role) for role in protocol.roles for agent in range(len(recorded.models)))
     alike = _alike(recorded, problem)
     root = Transcript(problem.question)
-    known, transcripts, paths, edges = {texts(root): 0}, [root], [()], []
-    for transcript, path in zip(transcripts, paths, strict=False):  # both grow on the way
+    known, transcripts, edges = {texts(root): 0}, [root], []
+    paths: list[tuple[Action, ...]] = [()]
+    for path in paths:  # which grow on the way
         found: dict[Action, Edge] = {}
         for agent, role in actions:
             action = (alike[agent], role)
