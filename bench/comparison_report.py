@@ -25,7 +25,7 @@ from bench.comparison_set import SETS, read
 from bench.comparison_statistics import Entry, Row, rows
 from services.config.settings import load_settings
 
-SMALL = {"llmrouter": 200, "zeroeval": 30}
+SMALL = {"llmrouter": 150, "zeroeval": 24}
 SEEDS = 5
 CHANCE = "random model and role"
 BOUNDS = ("best model per question", BEST_PER_DOMAIN, triples.NAME)
