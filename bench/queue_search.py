@@ -89,9 +89,8 @@ def replays(bench: Bench) -> Figures:
         steps = bench.history.steps(count)
         before = time.process_time()
         fitness = [unpack64(step.fitness) for step in steps]
-        again = replay(
-            SEED, DIMENSION, POPULATION, SIGMA, fitness, [step.checksum for step in steps], library_version()
-        )
+        first = SepCmaEs(SEED, DIMENSION, POPULATION, SIGMA)
+        again = replay(first, fitness, [step.checksum for step in steps], library_version())
         seconds[count] = round(time.process_time() - before, 1)
         if again.generation != count:
             raise RuntimeError(f"the replay of {count} generations ended at {again.generation}")

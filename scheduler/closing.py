@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from services.core.campaign import Campaign
-from services.core.fitness import Incomplete, fitness_of, ranks, shaped
+from services.core.fitness import Effort, Incomplete, fitness_of, ranks, shaped
 from services.core.fitness import Outcome as Observation
-from services.core.states import CandidateKind, GenerationKind, Purpose
+from services.core.states import CandidateKind, GenerationKind
 from services.storage.records import CandidateScore, Outcome
 
 Vector = npt.NDArray[np.float64]
@@ -32,7 +32,7 @@ def result_of(
     campaign: Campaign,
     kind: GenerationKind,
     outcomes: Sequence[Outcome],
-    chosen: Mapping[int, Mapping[int, int]],
+    effort: Effort,
 ) -> Result | Incomplete:
     """Reduce a generation's episodes, whatever the order they ended in; Incomplete when rewards are missing.
 
@@ -40,10 +40,10 @@ def result_of(
         campaign: the specification.
         kind: of the generation.
         outcomes: of all its episodes.
-        chosen: sample -> agent -> turns in its training episodes; read only when the campaign has bonuses.
+        effort: what the samples' training episodes took; read only where fitness depends on it.
 
     Raises:
-        ValueError: there are bonuses, and a sample without any turn.
+        ValueError: as ``shaped`` does.
     """
     fitness: Vector | None = None
     scores: list[CandidateScore] = []
@@ -51,17 +51,17 @@ def result_of(
         samples = [
             Observation(outcome.candidate_index, outcome.replicate, outcome.reward)
             for outcome in outcomes
-            if outcome.purpose is Purpose.TRAINING
+            if outcome.candidate_kind is CandidateKind.SAMPLE
         ]
-        reduced = fitness_of(samples, campaign.search.population, campaign.search.replicates)
+        reduced = fitness_of(samples, campaign.search.candidates, campaign.search.trials)
         if isinstance(reduced, Incomplete):
             return reduced
-        fitness = shaped(reduced, chosen, campaign)
+        fitness = shaped(reduced, effort, campaign)
         scores += [
             CandidateScore(CandidateKind.SAMPLE, index, float(value), rank)
             for index, (value, rank) in enumerate(zip(fitness, ranks(fitness), strict=True))
         ]
-    measured = [outcome for outcome in outcomes if outcome.purpose is not Purpose.TRAINING]
+    measured = [outcome for outcome in outcomes if outcome.candidate_kind is not CandidateKind.SAMPLE]
     missing = tuple((outcome.candidate_index, outcome.replicate) for outcome in measured if outcome.reward is None)
     if missing:
         return Incomplete(missing)

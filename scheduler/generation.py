@@ -7,26 +7,31 @@ number of times: a second call finds nothing to do.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import assert_never
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from scheduler.closing import result_of
 from scheduler.memory import Memory
-from scheduler.opening import Composition, compose_evaluation, compose_training, compose_validation
+from scheduler.opening import Composition, compose, vectors_of
 from scheduler.release import release
-from scheduler.stages import Stage, next_stage, released
-from services.core.campaign import Campaign
+from scheduler.searches import beginning, labels_of
+from scheduler.stages import OPENED, Stage, next_stage, released
+from services.core.baselines.fitting import fit
+from services.core.campaign import Algorithm, Campaign
 from services.core.errors import BudgetExhausted, TrinityError
-from services.core.fitness import Incomplete, is_shaped
+from services.core.fitness import Effort, Incomplete
 from services.core.ids import CampaignId
-from services.core.optimiser.ports import Search
+from services.core.optimiser.reinforce import Reinforce
+from services.core.optimiser.searches import AnyLearner
+from services.core.policy.layout import Layout
 from services.core.problem import Split
-from services.core.states import UNFINISHED, CampaignState, EpisodeState, GenerationKind
-from services.storage import campaign_states, failures, generations, turns
+from services.core.rivals import FITTED
+from services.core.states import UNFINISHED, CampaignState, EpisodeState
+from services.storage import campaign_states, decisions, efforts, failures, generations, turns
 from services.storage.engine import Connection
-from services.storage.turns import Brief, OpenGeneration
+from services.storage.turns import Brief, Newest, OpenGeneration
 
 Vector = npt.NDArray[np.float64]
 
@@ -59,7 +64,7 @@ def advance(conn: Connection, epoch: int, campaign_id: CampaignId, memory: Memor
     Raises:
         LeadershipLost: another scheduler took office.
         ReplayMismatch: the stored search cannot be rebuilt; the campaign's state is left as it is.
-        StillReplaying: the search takes longer to rebuild; undo the transaction and come again.
+        StillComputing: the search takes longer to rebuild; undo the transaction and come again.
     """
     done: list[str] = []
     brief = turns.brief(conn, campaign_id)
@@ -90,9 +95,8 @@ def close(turn: Turn, generation: OpenGeneration, done: list[str]) -> bool:
         named = ", ".join(failures.failed_for_good(turn.conn, generation.id, NAMED))
         more = "" if failed <= NAMED else f" and {failed - NAMED} more"
         return pause(turn, f"generation {generation.number} has episodes that failed for good: {named}{more}", done)
-    counted = generation.kind is GenerationKind.TRAINING and is_shaped(turn.campaign)
-    chosen = generations.chosen(turn.conn, generation.id) if counted else {}
-    result = result_of(turn.campaign, generation.kind, generations.outcomes(turn.conn, generation.id), chosen)
+    effort = efforts.of(turn.conn, [generation.id], turn.campaign).get(generation.id, Effort())
+    result = result_of(turn.campaign, generation.kind, generations.outcomes(turn.conn, generation.id), effort)
     if isinstance(result, Incomplete):
         return pause(turn, f"generation {generation.number} lacks {len(result.missing)} rewards", done)
     generations.close(
@@ -120,12 +124,12 @@ def open_next(turn: Turn, done: list[str]) -> None:
     newest = turns.newest(turn.conn, turn.brief.id)
     number = 0 if newest is None else newest.number + 1
     stage = next_stage(turn.campaign, number, None if newest is None else newest.kind)
-    search = turn.memory.searches.at(turn.conn, turn.brief, turn.campaign, newest)
+    learner = learner_of(turn, stage, newest)
     if stage is Stage.COMPLETE:
-        complete(turn, search, done)
+        complete(turn, learner, number, done)
         return
-    mean = chosen(turn, search).mean if stage is Stage.EVALUATE else search.mean
-    composition = composed(turn, stage, number, search, mean)
+    mean = chosen(turn, learner).mean if stage is Stage.EVALUATE else learner.mean
+    composition = composed(turn, stage, number, learner, mean)
     try:
         generations.open_generation(
             turn.conn,
@@ -134,50 +138,82 @@ def open_next(turn: Turn, done: list[str]) -> None:
             number=number,
             kind=composition.kind,
             mean=mean,
-            sigma=search.sigma,
-            checksum=search.checksum(),
+            sigma=learner.sigma,
+            checksum=learner.checksum(),
             candidates=composition.candidates,
             episodes=composition.episodes,
+            memory=learner.memory if isinstance(learner, Reinforce) else None,
         )
     except BudgetExhausted as error:
         campaign_states.exhaust(turn.conn, turn.brief.id, error)
         done.append(str(error))
         return
+    forget_states(turn, number)
     done.append(f"opened generation {number} ({composition.kind}) with {len(composition.episodes)} episodes")
 
 
-def complete(turn: Turn, search: Search, done: list[str]) -> None:
-    """Release the coordinator and end the campaign."""
-    best = chosen(turn, search)
-    name = release(turn.conn, turn.epoch, turn.brief, turn.campaign, best.generation, best.mean, best.validation)
+def learner_of(turn: Turn, stage: Stage, newest: Newest | None) -> AnyLearner:
+    """Return what decides about the vectors of a stage; before there are labels nothing has been learnt."""
+    if stage is Stage.LABEL:
+        return beginning(turn.conn, turn.brief, turn.campaign)
+    return turn.memory.searches.at(turn.conn, turn.brief, turn.campaign, newest)
+
+
+def forget_states(turn: Turn, number: int) -> None:
+    """Delete the states of the generation before this number: what learns from them has its new checkpoint.
+
+    Not at its closing: a budget that does not hold the next generation leaves a campaign between the two.
+    """
+    if turn.campaign.search.algorithm is Algorithm.REINFORCE:
+        decisions.forget(turn.conn, turn.brief.id, number - 1)
+
+
+def complete(turn: Turn, learner: AnyLearner, number: int, done: list[str]) -> None:
+    """Release the coordinator and end the campaign instead of opening the generation of this number.
+
+    One that was released before is not released again.
+    """
+    forget_states(turn, number)
+    if turn.campaign.search.coordinator is None:
+        best = chosen(turn, learner)
+        name = release(turn.conn, turn.epoch, turn.brief, turn.campaign, best.generation, best.mean, best.validation)
+        done.append(f"released {name}")
     campaign_states.complete(turn.conn, turn.brief.id, turn.epoch, "all generations closed")
     turn.memory.forget(turn.brief.id)
-    done += [f"released {name}", "completed"]
+    done.append("completed")
 
 
-def composed(turn: Turn, stage: Stage, number: int, search: Search, mean: Vector) -> Composition:
+def composed(turn: Turn, stage: Stage, number: int, learner: AnyLearner, mean: Vector) -> Composition:
     """Compose the generation of a stage from the campaign's stored problems."""
-
-    def ids(split: Split) -> tuple[int, ...]:
-        return turn.memory.problem_ids(turn.conn, turn.brief.id, split)
-
-    if stage is Stage.TRAIN:
-        return compose_training(turn.campaign, number, search.ask(), mean, ids(Split.TRAINING), ids(Split.VALIDATION))
-    if stage is Stage.VALIDATE:
-        return compose_validation(turn.campaign, mean, ids(Split.VALIDATION))
-    if stage is Stage.EVALUATE:
-        return compose_evaluation(turn.campaign, mean, ids(Split.HELDOUT))
-    if stage is Stage.COMPLETE:
-        raise ValueError("a completed campaign opens nothing")
-    assert_never(stage)
+    population = learner.ask() if stage is Stage.TRAIN else ()
+    rivals = fitted_rivals(turn) if stage is Stage.EVALUATE else {}
+    ids = {split: turn.memory.problem_ids(turn.conn, turn.brief.id, split) for split in Split}
+    return compose(turn.campaign, OPENED[stage], number, vectors_of(population, mean, rivals), ids)
 
 
-def chosen(turn: Turn, search: Search) -> Chosen:
+def fitted_rivals(turn: Turn) -> dict[int, Vector]:
+    """Return the parameters of the rivals that are fitted to labels, by their place among the rivals.
+
+    They choose among the models that the coordinator may choose.
+
+    Raises:
+        StillComputing: one of them is being fitted.
+    """
+    rivals = {index: spec for index, spec in enumerate(turn.campaign.evaluation.rivals) if spec.kind in FITTED}
+    if not rivals:
+        return {}
+    agents, seed = Layout.of_campaign(turn.campaign).agents, turn.brief.seed
+    known = labels_of(turn.conn, turn.brief, turn.campaign).among(agents)
+    fits = turn.memory.searches.fits
+    return {index: fits.of(turn.brief.id, index, partial(fit, spec, known, seed)) for index, spec in rivals.items()}
+
+
+def chosen(turn: Turn, learner: AnyLearner) -> Chosen:
     """Return the mean that is released: the best validated one, or the last."""
     validated = turns.validated(turn.conn, turn.brief.id)
     number = released(validated)
     if number is None:
-        return Chosen(search.generation, search.mean, None)
+        return Chosen(turn.campaign.first_training + learner.generation, learner.mean, None)
     found = turns.mean(turn.conn, turn.brief.id, number)
     if found is None:
         raise TrinityError(f"the mean of generation {number} of {turn.brief.name} is not stored")

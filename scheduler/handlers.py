@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from scheduler.fits import StillComputing
 from scheduler.generation import advance
 from scheduler.memory import Memory
-from scheduler.searches import StillReplaying
 from services.core.errors import IllegalTransition
 from services.storage import campaign_states, events, leadership
 from services.storage.engine import Database
@@ -25,9 +25,9 @@ def look(database: Database, epoch: int) -> list[Due]:
 def handle(database: Database, epoch: int, due: Due, memory: Memory) -> list[str]:
     """Advance one campaign and mark its events processed, in one transaction; return what was done.
 
-    While the campaign's search is being rebuilt nothing is done, and its events are due again.
+    While the campaign's learner is being rebuilt or fitted nothing is done, and its events are due again.
     """
-    with suppress(StillReplaying), database.transaction() as conn:
+    with suppress(StillComputing), database.transaction() as conn:
         leadership.require(conn, epoch)
         done = advance(conn, epoch, due.campaign_id, memory)
         events.mark_processed(conn, due.ids)

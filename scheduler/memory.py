@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from scheduler.fits import StillComputing
 from scheduler.searches import Searches
 from services.config.document import from_json
 from services.core.campaign import Campaign
@@ -35,8 +38,11 @@ class Memory:
         return known[split]
 
     def prepare(self, conn: Connection, brief: Brief) -> None:
-        """Begin to rebuild a campaign's search ahead of its next turn."""
-        self.searches.begin(conn, brief, self.campaign(conn, brief.id, brief.spec_sha256))
+        """Begin to rebuild a campaign's learner ahead of its next turn; before its labels are there it has none."""
+        campaign = self.campaign(conn, brief.id, brief.spec_sha256)
+        if not campaign.first_training or turns.newest(conn, brief.id) is not None:
+            with suppress(StillComputing):
+                self.searches.begin(conn, brief, campaign)
 
     def forget(self, campaign_id: CampaignId) -> None:
         self.searches.forget(campaign_id)

@@ -1,16 +1,17 @@
-"""Composing a generation: who acts, on which problems, with which seeds. Pure but for the search's ask."""
+"""Composing a generation that is about to open from the plan, the vectors that act, and the stored problems."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from services.core.campaign import Campaign
-from services.core.minibatch import episode_seed, fixed_positions, fixed_seed, training_positions, validates
-from services.core.states import CandidateKind, GenerationKind, Purpose
+from services.core.composition import MEAN, Actor, candidates_of, planned_episodes
+from services.core.problem import Split
+from services.core.states import CandidateKind, GenerationKind
 from services.storage.records import NewCandidate, NewEpisode
 
 Vector = npt.NDArray[np.float64]
@@ -25,71 +26,35 @@ class Composition:
     episodes: tuple[NewEpisode, ...]
 
 
-def compose_training(
+def compose(
     campaign: Campaign,
+    kind: GenerationKind,
     number: int,
-    population: Vector,
-    mean: Vector,
-    training: Sequence[int],
-    validation: Sequence[int],
+    vectors: Mapping[Actor, Vector],
+    ids: Mapping[Split, Sequence[int]],
 ) -> Composition:
-    """Samples x replicates on this generation's minibatch, plus the mean on the validation problems when it is due.
+    """Return a generation with its candidates and episodes.
 
     Args:
         campaign: the specification.
-        number: of the generation, from 0; it alone decides the minibatch and the seeds.
-        population: (population, n) vectors of the search.
-        mean: (n,) mean of the search distribution.
-        training: problem ids of the training split, in order.
-        validation: problem ids of the validation split, in order.
+        kind: of the generation.
+        number: of the generation in its campaign, from 0.
+        vectors: of the candidates that have one.
+        ids: numbers of the stored problems by split, in order.
     """
-    search = campaign.search
-    candidates = [NewCandidate(CandidateKind.SAMPLE, index, theta) for index, theta in enumerate(population)]
-    episodes = [
-        NewEpisode(
-            index,
-            Purpose.TRAINING,
-            replicate,
-            training[position],
-            episode_seed(campaign.seed, search.minibatch, number, index, replicate),
-        )
-        for index in range(search.population)
-        for replicate, position in enumerate(
-            training_positions(campaign.seed, search.minibatch, number, index, search.replicates, len(training))
-        )
-    ]
-    if campaign.validation.problems and validates(number, campaign.validation.every):
-        candidates.append(NewCandidate(CandidateKind.MEAN, 0, mean))
-        episodes += measured(campaign, len(candidates) - 1, Purpose.VALIDATION, validation)
-    return Composition(GenerationKind.TRAINING, tuple(candidates), tuple(episodes))
+    actors = candidates_of(campaign, kind, number)
+    places = {actor: place for place, actor in enumerate(actors)}
+    planned = planned_episodes(campaign, kind, number, {split: len(ids.get(split, ())) for split in Split})
+    episodes = tuple(
+        NewEpisode(places[key[:2]], key[2], replicate, ids[episode.split][episode.position], episode.seed)
+        for (key, replicate), episode in planned.items()
+    )
+    candidates = tuple(NewCandidate(kind, index, vectors.get((kind, index))) for kind, index in actors)
+    return Composition(kind, candidates, episodes)
 
 
-def compose_validation(campaign: Campaign, mean: Vector, validation: Sequence[int]) -> Composition:
-    """The mean on the validation problems, after the search."""
-    episodes = measured(campaign, 0, Purpose.VALIDATION, validation)
-    return Composition(GenerationKind.VALIDATION, (NewCandidate(CandidateKind.MEAN, 0, mean),), tuple(episodes))
-
-
-def compose_evaluation(campaign: Campaign, mean: Vector, heldout: Sequence[int]) -> Composition:
-    """The released mean, every single model and the random policy on the same held-out problems."""
-    candidates = [NewCandidate(CandidateKind.MEAN, 0, mean)]
-    if "single" in campaign.evaluation.baselines:
-        candidates += [NewCandidate(CandidateKind.SINGLE, index) for index in range(len(campaign.pool))]
-    if "random" in campaign.evaluation.baselines:
-        candidates.append(NewCandidate(CandidateKind.RANDOM, 0))
-    episodes = [
-        episode
-        for position in range(len(candidates))
-        for episode in measured(campaign, position, Purpose.EVALUATION, heldout)
-    ]
-    return Composition(GenerationKind.EVALUATION, tuple(candidates), tuple(episodes))
-
-
-def measured(campaign: Campaign, candidate: int, purpose: Purpose, problems: Sequence[int]) -> list[NewEpisode]:
-    """One episode per problem of a fixed set, with the same seeds for every policy that is measured on it."""
-    count = campaign.validation.problems if purpose is Purpose.VALIDATION else campaign.evaluation.problems
-    positions = fixed_positions(campaign.seed, purpose, count, len(problems))
-    return [
-        NewEpisode(candidate, purpose, replicate, problems[position], fixed_seed(campaign.seed, purpose, replicate))
-        for replicate, position in enumerate(positions)
-    ]
+def vectors_of(population: Iterable[Vector], mean: Vector, rivals: Mapping[int, Vector]) -> dict[Actor, Vector]:
+    """Return the vectors of samples, mean and fitted rivals by candidate."""
+    samples = {(CandidateKind.SAMPLE, index): theta for index, theta in enumerate(population)}
+    fitted = {(CandidateKind.RIVAL, index): parameters for index, parameters in rivals.items()}
+    return {**samples, MEAN: mean, **fitted}

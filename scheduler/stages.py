@@ -1,7 +1,8 @@
 """What a campaign does next: pure, so that the order of its stages can be read and tested in one place.
 
-Training generations feed the search. Then the last mean is scored on the validation problems, the mean with the best
-validation score is compared with the baselines on held-out problems, and the campaign completes.
+Where there is something to label, every model answers training problems on its own first. Training generations feed the
+search. Then the last mean is scored on the validation problems, the mean with the best validation score is compared
+with baselines and rivals on held-out problems, and the campaign completes.
 """
 
 from __future__ import annotations
@@ -15,10 +16,20 @@ from services.core.states import GenerationKind
 
 
 class Stage(StrEnum):
+    LABEL = "label"
     TRAIN = "train"
     VALIDATE = "validate"
     EVALUATE = "evaluate"
     COMPLETE = "complete"
+
+
+# What a stage opens.
+OPENED: Mapping[Stage, GenerationKind] = {
+    Stage.LABEL: GenerationKind.LABELLING,
+    Stage.TRAIN: GenerationKind.TRAINING,
+    Stage.VALIDATE: GenerationKind.VALIDATION,
+    Stage.EVALUATE: GenerationKind.EVALUATION,
+}
 
 
 def next_stage(campaign: Campaign, number: int, kind: GenerationKind | None) -> Stage:
@@ -29,9 +40,10 @@ def next_stage(campaign: Campaign, number: int, kind: GenerationKind | None) -> 
         number: of the generation about to open, from 0.
         kind: of the generation before; None for the first.
     """
-    order = [Stage.TRAIN, Stage.VALIDATE, Stage.EVALUATE, Stage.COMPLETE]
+    order = list(Stage)
     wanted = {
-        Stage.TRAIN: number < campaign.search.generations,
+        Stage.LABEL: campaign.labels.problems > 0,
+        Stage.TRAIN: number < campaign.first_training + campaign.search.rounds,
         Stage.VALIDATE: campaign.validation.problems > 0,
         Stage.EVALUATE: campaign.evaluation.problems > 0,
         Stage.COMPLETE: True,
@@ -40,14 +52,16 @@ def next_stage(campaign: Campaign, number: int, kind: GenerationKind | None) -> 
 
 
 def passed(kind: GenerationKind | None) -> int:
-    """Return how many stages a generation of this kind has left behind."""
+    """Return how many stages a generation of this kind has left behind; there may be more than one to train."""
     match kind:
-        case None | GenerationKind.LABELLING | GenerationKind.TRAINING:
+        case None:
             return 0
+        case GenerationKind.LABELLING | GenerationKind.TRAINING:
+            return 1
         case GenerationKind.VALIDATION:
-            return 2
-        case GenerationKind.EVALUATION:
             return 3
+        case GenerationKind.EVALUATION:
+            return 4
     assert_never(kind)
 
 

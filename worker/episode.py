@@ -81,12 +81,12 @@ def play_and_score(runtime: Runtime, lease: Lease) -> None:
         runtime.writer, runtime.pool(claim), campaign, lease, deadline, runtime.retries, runtime.counts
     )
     try:
-        result = play(runtime, lease, campaign, calls)
+        result, states = play(runtime, lease, campaign, calls)
         answered_by = None if result.answered_by is None else campaign.pool[result.answered_by].name
         problem = runtime.problem(claim.problem_id)
         graders = replace(runtime.graders, judge=EpisodeJudge.of(campaign, calls, result.turns))
         given = grade(problem, result.answer, answered_by, graders, truncated=result.truncated)
-        runtime.writer.do(Score(claim, given, result.termination, result.transcript.items))
+        runtime.writer.do(Score(claim, given, result.termination, result.transcript.items, states))
     finally:
         calls.settled()  # recording another end would book a call that is still open at its largest cost
 

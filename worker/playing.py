@@ -2,90 +2,109 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import assert_never
 
 import numpy as np
 
+from services.core.baselines.fitting import router
+from services.core.baselines.routed import RoutedPolicy
 from services.core.baselines.scaffold import Same
 from services.core.baselines.scaffolds import scaffold_of
 from services.core.baselines.smoothie import Embed
 from services.core.campaign import Campaign, ProtocolSpec
-from services.core.errors import SpecError
 from services.core.policy.layout import Layout
 from services.core.policy.policies import HeadPolicy, RandomPolicy, SinglePolicy
 from services.core.problem import Problem, ScorerKind
 from services.core.protocol.episode import EpisodeResult, run_episode, single_turn
 from services.core.protocol.evidence import Evidence, Examine, examiner
-from services.core.protocol.ports import Policy, StateEncoder
-from services.core.protocol.transcript import Item, Transcript
-from services.core.rivals import FITTED
+from services.core.protocol.ports import Policy
+from services.core.protocol.transcript import Item
+from services.core.rivals import FITTED, RivalSpec
 from services.core.scoring.scorer import agree
 from services.core.states import CandidateKind
-from services.storage.records import ClaimedEpisode
+from services.storage.records import ClaimedEpisode, Float32
 from worker.calls import MeteredCalls
 from worker.leases import Lease
+from worker.reading import Recorder, encode_of, is_learnt_from, question_state
 from worker.runtime import Runtime
 
 # Whose answers are hardly ever word for word the same, so that replies are compared by what they are about.
 FREE_ANSWERS = frozenset({ScorerKind.PROGRAM, ScorerKind.JUDGE})
 
 
-def play(runtime: Runtime, lease: Lease, campaign: Campaign, calls: MeteredCalls) -> EpisodeResult:
-    """Play the episode with the claim's seed; the attempt number has no influence on it."""
+def play(
+    runtime: Runtime, lease: Lease, campaign: Campaign, calls: MeteredCalls
+) -> tuple[EpisodeResult, Sequence[Float32]]:
+    """Play the episode with the claim's seed; the attempt number has no influence on it.
+
+    Returns:
+        The conversation, and the states that something learns from.
+    """
     claim = lease.claim
     problem = runtime.problem(claim.problem_id)
     rng = np.random.Generator(np.random.PCG64(claim.seed))
     examine = examining(runtime, problem, calls)
-    if claim.candidate_kind is CandidateKind.RIVAL:
-        spec = campaign.evaluation.rivals[claim.candidate_index]
-        if spec.kind not in FITTED:
-            embed = embedding(runtime, claim, campaign, calls) if problem.scorer in FREE_ANSWERS else None
-            scaffold = scaffold_of(spec, campaign, same_of(problem), embed=embed, examine=examine)
-            size = len(campaign.pool)
-            return scaffold.play(problem.question, calls, campaign.protocol, size, rng, lease.check)
-    policy, protocol = acting(runtime, claim, campaign)
-    return run_episode(
-        problem.question, policy, calls, protocol, len(campaign.pool), rng, check=lease.check, examine=examine
-    )
+    size = len(campaign.pool)
+    rival = rival_of(claim, campaign)
+    if rival is not None and rival.kind not in FITTED:
+        embed = embedding(runtime, claim, campaign, calls) if problem.scorer in FREE_ANSWERS else None
+        scaffold = scaffold_of(rival, campaign, same_of(problem), embed=embed, examine=examine)
+        return scaffold.play(problem.question, calls, campaign.protocol, size, rng, lease.check), ()
+    policy, protocol, states = acting(runtime, claim, campaign, problem)
+    result = run_episode(problem.question, policy, calls, protocol, size, rng, check=lease.check, examine=examine)
+    return result, states
 
 
-def acting(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> tuple[Policy, ProtocolSpec]:
-    """Return the policy of the claim's candidate, and under which protocol it acts."""
+def rival_of(claim: ClaimedEpisode, campaign: Campaign) -> RivalSpec | None:
+    """Return the rival that is the claim's candidate; None for a candidate of another kind."""
+    if claim.candidate_kind is not CandidateKind.RIVAL:
+        return None
+    return campaign.evaluation.rivals[claim.candidate_index]
+
+
+def acting(
+    runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign, problem: Problem
+) -> tuple[Policy, ProtocolSpec, Sequence[Float32]]:
+    """Return what acts in the claim's candidate, under which protocol, and the states to keep, which it may add to."""
     kind, protocol = claim.candidate_kind, campaign.protocol
     if kind is CandidateKind.SINGLE:
-        return SinglePolicy(claim.candidate_index), single_turn(protocol)
+        kept = is_learnt_from(claim, campaign)
+        states = [question_state(encode_of(runtime, claim, campaign), problem.question, campaign)] if kept else []
+        return SinglePolicy(claim.candidate_index), single_turn(protocol), states
     if kind is CandidateKind.RANDOM:
-        return RandomPolicy(Layout.of_campaign(campaign)), protocol
+        return RandomPolicy(Layout.of_campaign(campaign)), protocol, ()
     if kind is CandidateKind.RIVAL:
-        raise SpecError("evaluation.rivals", campaign.evaluation.rivals[claim.candidate_index].kind, "a known rival")
+        return routed(runtime, claim, campaign), single_turn(protocol), ()
     if kind is CandidateKind.SAMPLE or kind is CandidateKind.MEAN:
+        encode = Recorder(encode_of(runtime, claim, campaign))
         explore = kind is CandidateKind.SAMPLE
-        encode = reading(runtime, claim, campaign).encode
-        return HeadPolicy(runtime.theta(claim), Layout.of_campaign(campaign), encode, explore=explore), protocol
+        policy = HeadPolicy(runtime.theta(claim), Layout.of_campaign(campaign), encode, explore=explore)
+        return policy, protocol, encode.states if is_learnt_from(claim, campaign) else ()
     assert_never(kind)
 
 
-def reading(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> StateEncoder:
-    """Return the campaign's encoder; raise SpecError when its states have another width than the campaign's."""
-    encoder = runtime.encoder(claim)
-    if encoder.hidden_size != campaign.hidden_size:
-        raise SpecError("encoder.hidden_size", campaign.hidden_size, f"the model's {encoder.hidden_size}")
-    return encoder
+def routed(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> Policy:
+    """Return a fitted rival with the parameters that its candidate was stored with."""
+    spec, agents = campaign.evaluation.rivals[claim.candidate_index], Layout.of_campaign(campaign).agents
+    fitted = router(spec, runtime.theta(claim), len(agents), campaign.hidden_size)
+    return RoutedPolicy(fitted, reading_alone(runtime, claim, campaign), agents)
 
 
 def embedding(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign, calls: MeteredCalls) -> Embed:
-    """Return what embeds a reply as the state in which the campaign's encoder reads it; its time is not the episode's.
+    """Return what embeds a reply as the state the campaign's encoder reads it in; its time is not the episode's."""
 
-    The states are those before any search: no singular value is changed.
-    """
-    offsets = np.zeros(Layout.of_campaign(campaign).svf, dtype=np.float32)
-
-    def embed(reply: str) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    def embed(reply: str) -> Float32:
         with calls.aside():
-            return reading(runtime, claim, campaign).encode(Transcript(reply), offsets)
+            return reading_alone(runtime, claim, campaign)(reply)
 
     return embed
+
+
+def reading_alone(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> Callable[[str], Float32]:
+    """Return what reads one text as labelled questions are read: alone, by the encoder before any search."""
+    return lambda text: question_state(encode_of(runtime, claim, campaign), text, campaign)
 
 
 def same_of(problem: Problem) -> Same:

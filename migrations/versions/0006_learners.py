@@ -17,6 +17,10 @@ GENERATIONS = "'training', 'validation', 'evaluation'"
 CANDIDATES = "'sample', 'mean', 'single', 'random'"
 CALLERS = "'worker', 'thinker', 'verifier', 'judge'"
 VECTORS = "'sample', 'mean'"
+KEPT = (
+    "(kept_prompt_tokens is null) = (kept_completion_tokens is null)"
+    " and (kept_prompt_tokens is null or cache_hit and kept_prompt_tokens >= 0 and kept_completion_tokens >= 0)"
+)
 CHOOSERS = "'policy', 'thinker', 'fixed'"
 
 
@@ -30,6 +34,8 @@ def upgrade() -> None:
     op.execute("alter table generation add column memory bytea")
     check("generation", "memory", "octet_length(memory) > 0 and octet_length(memory) % 8 = 0")
     op.execute("alter table meter add column rest_until timestamptz")
+    op.execute("alter table llm_call add column kept_prompt_tokens bigint, add column kept_completion_tokens bigint")
+    check("llm_call", "kept", KEPT)
     op.execute("""
         create table turn_state (
             episode_id bigint not null,
@@ -52,6 +58,8 @@ def downgrade() -> None:
     replace("candidate", "vectorless", f"theta is null or kind in ({VECTORS})")
     replace("candidate", "kind", f"kind in ({CANDIDATES})")
     replace("generation", "kind", f"kind in ({GENERATIONS})")
+    op.execute("alter table llm_call drop constraint ck_llm_call_kept")
+    op.execute("alter table llm_call drop column kept_prompt_tokens, drop column kept_completion_tokens")
     op.execute("drop table turn_state")
     op.execute("alter table meter drop column rest_until")
     op.execute("alter table generation drop constraint ck_generation_memory")

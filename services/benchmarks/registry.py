@@ -43,6 +43,8 @@ def require_sizes(campaign: Campaign, problems: Mapping[Split, Sequence[Problem]
     if campaign.evaluation.problems > heldout:
         wanted = f"at most the {heldout} problems of the heldout split"
         raise SpecError("evaluation.problems", campaign.evaluation.problems, wanted)
+    if campaign.labels.problems > training:
+        raise SpecError("labels.problems", campaign.labels.problems, f"at most the {training} training problems")
     if training == 0:
         raise SpecError("problems", "no training problem", "at least one")
     if campaign.search.minibatch == "common" and campaign.search.replicates > training:

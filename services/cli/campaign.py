@@ -12,6 +12,9 @@ from services.cli.options import AsJson, CampaignName, CampaignPath
 app = typer.Typer(help="Campaigns: check, submit, watch, steer, compare, take home.", no_args_is_help=True)
 
 NewName = Annotated[str | None, typer.Option("--name", help="Another name than the file's.")]
+SandboxElsewhere = Annotated[
+    bool, typer.Option("--sandbox-elsewhere", help="Ask for no sandbox here: workers on other machines have one.")
+]
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept with the campaign.")]
 Folder = Annotated[Path, typer.Option("--out", file_okay=False, help="Folder to write; made if absent.")]
 
@@ -49,9 +52,7 @@ def plan(
 
     settings = connections.load_settings()
     prepared = submission.prepare(file, settings)
-    call = planning.usual_call_seconds(prepared) if call_seconds is None else call_seconds
-    decision = planning.usual_decision_seconds(prepared) if decision_seconds is None else decision_seconds
-    pace = planning.Pace(call, decision, settings.workers, settings.worker_slots, settings.encoder_parallel)
+    pace = planning.usual_pace(prepared, settings, call_seconds, decision_seconds)
     planning.show(prepared, pace, as_json=as_json)
 
 
@@ -59,9 +60,7 @@ def plan(
 def submit(
     file: CampaignPath,
     name: NewName = None,
-    sandbox_elsewhere: Annotated[
-        bool, typer.Option("--sandbox-elsewhere", help="Ask for no sandbox here: workers on other machines have one.")
-    ] = False,
+    sandbox_elsewhere: SandboxElsewhere = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a campaign file and submit it. The scheduler finds it in the database."""
@@ -77,6 +76,33 @@ def submit(
         return
     render.show(f"submitted campaign {prepared.campaign.name} (id {campaign_id}): {prepared.sizes()}")
     render.say(f"watch it with `manage.py campaign watch {prepared.campaign.name}`")
+
+
+@app.command()
+def sweep(
+    file: CampaignPath,
+    setting: Annotated[str, typer.Option("--set", metavar="FIELD=VALUE,...", help="Field of the file and its values.")],
+    name: NewName = None,
+    only_plan: Annotated[bool, typer.Option("--plan", help="Tell what it would take; submit nothing.")] = False,
+    sandbox_elsewhere: SandboxElsewhere = False,
+    as_json: AsJson = False,
+) -> None:
+    """Submit a campaign for each value of a field. All or none; what they take together is told first."""
+    from services.cli import connections, render, submission, sweeping
+
+    settings = connections.load_settings()
+    swept = sweeping.prepare(file, setting, settings, name)
+    if not as_json:
+        sweeping.show_plan(swept)
+    if not only_plan and not sandbox_elsewhere:
+        submission.require_sandbox(swept[0].prepared.problems, settings)
+    ids = [] if only_plan else sweeping.submit(swept, settings)
+    if as_json:
+        render.show_json(sweeping.document(swept, ids))
+    elif ids:
+        names = " ".join(each.prepared.campaign.name for each in swept)
+        render.show(f"\nsubmitted {len(ids)} campaigns")
+        render.say(f"compare them with `manage.py campaign compare {names} --out FOLDER`")
 
 
 @app.command("list")

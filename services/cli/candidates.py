@@ -7,7 +7,7 @@ from itertools import groupby
 
 from services.config import presets
 from services.core.architecture import choice_of
-from services.core.campaign import Campaign, EvidenceUse, HeadSpec, Matrix, Norm, Notes, SearchSpec
+from services.core.campaign import Algorithm, Campaign, EvidenceUse, HeadSpec, Matrix, Norm, Notes, SearchSpec, Start
 from services.core.policy.layout import Layout
 from services.encoder.catalogue import KNOWN
 
@@ -102,9 +102,27 @@ def checks_text(campaign: Campaign) -> str:
     return evidence + ("" if campaign.scoring.judge is None else f"; judge: {campaign.scoring.judge}")
 
 
+def step_text(search: SearchSpec) -> str:
+    """Return the algorithm with what it steps by, and where it starts unless that is its own point."""
+    start = ", from labels" if search.start is Start.SFT else ""
+    if search.algorithm is Algorithm.REINFORCE:
+        return f"REINFORCE{start}"
+    if search.algorithm is Algorithm.RANDOM_SEARCH:
+        return f"random search within {search.half_width:g}{start}"
+    rate = "" if search.mean_rate == 1 else f", mean rate {search.mean_rate:g}"
+    pairs = ", antithetic pairs" if search.antithetic else ""
+    return f"sigma {search.sigma0:g} by {search.step_size}{rate}{pairs}{start}"
+
+
 def search_text(search: SearchSpec) -> str:
+    if search.algorithm is Algorithm.SFT:
+        return "fitted to labels"
+    if search.algorithm is Algorithm.GIVEN:
+        return f"none: coordinator {search.coordinator}, released before, is compared"
     sizes = f"population {search.population}, {search.replicates} replicates"
-    steps = f"{search.generations} generations, sigma {search.sigma0:g} by {search.step_size}"
+    steps = f"{search.generations} generations, {step_text(search)}"
     bonuses = (("entropy", search.entropy_bonus), ("turn", search.turn_bonus))
     shaping = "".join(f", {name} bonus {weight:g}" for name, weight in bonuses if weight)
+    if search.cost_weight:
+        shaping += f", cost weight {search.cost_weight:g} in units of {search.cost_unit_usd:g} USD an episode"
     return f"{sizes}, {steps}, {search.minibatch} minibatch{shaping}"

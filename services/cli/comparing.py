@@ -14,10 +14,10 @@ from services.reports.records import PolicyKind
 REWARD_COLUMNS = ("policy", "n", "rep", "mean", "low", "high", "diff", "low", "high", "+/-/=", "p", "p Holm")
 COST_COLUMNS = (
     "policy",
-    "USD",
-    "per correct",
-    "tokens in",
-    "out",
+    "USD/1000",
+    "/correct",
+    "tok in",
+    "tok out",
     "calls",
     "p50 s",
     "p95 s",
@@ -37,18 +37,39 @@ def show(comparison: Comparison) -> None:
     of_name = {each.against: each for each in comparison.differences}
     rows = [(*reward_cells(line), *difference_cells(of_name.get(line.policy))) for line in comparison.lines]
     render.show_table(REWARD_COLUMNS, rows, indent=2)
+    show_families(comparison)
     show_costs(comparison)
+
+
+def show_families(comparison: Comparison) -> None:
+    """Print mean rewards by family; nothing when there is one family only."""
+    if comparison.families:
+        render.show("\nmean reward by family")
+        sizes = {family: max(line.n for line in lines) for family, lines in comparison.families.items()}
+        means = [(line.policy, comparison.family_means(line.policy)) for line in comparison.lines]
+        rows = [(policy, *(render.figure(own.get(family)) for family in sizes)) for policy, own in means]
+        columns = ("policy", *(render.printable(f"{family} n={size}") for family, size in sizes.items()))
+        render.show_table(columns, rows, indent=2)
 
 
 def show_costs(comparison: Comparison) -> None:
     priced = [(line, line.costs) for line in comparison.lines if line.costs is not None]
     if priced:
         front = {line.policy for line in comparison.frontier}
-        render.show("\nper held-out question (kept replies at list price; front: not beaten in both reward and USD)")
+        render.show(
+            "\nper held-out question, USD for 1,000 questions and 1,000 correct answers (kept replies at list price)"
+        )
         rows = [(line.policy, *cost_cells(costs), "*" if line.policy in front else "") for line, costs in priced]
         render.show_table(COST_COLUMNS, rows, indent=2)
         paid = sum((costs.paid for line, costs in priced if not derived(line)), Decimal(0))
         hits = sum(costs.hits for line, costs in priced if not derived(line))
+        render.show("  front: not beaten in both reward and USD; bounds left out")
+        for line, costs in priced:
+            if costs.drawn:
+                render.show(
+                    f"  {render.printable(line.policy)}: {render.share(costs.drawn)} of its turns were drawn, its "
+                    "replies naming no possible action"
+                )
         render.show(f"  paid for these episodes: {render.usd(paid)}, {render.count(hits)} kept replies")
 
 
@@ -88,7 +109,8 @@ def cost_cells(costs: Costs) -> tuple[object, ...]:
 
 
 def usd(interval: Interval | None) -> str:
-    return render.MISSING if interval is None else render.usd(Decimal(str(interval.estimate)))
+    """Return the amount for a thousand of it."""
+    return render.MISSING if interval is None else f"${1000 * interval.estimate:.4f}"
 
 
 def stops(costs: Costs) -> str:

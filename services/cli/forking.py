@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -11,13 +11,14 @@ from typing import Any
 from services.benchmarks.registry import require_sizes
 from services.cli import submission
 from services.config import document
-from services.config.across_sections import SMALLEST_POPULATION
+from services.config.across_sections import BLIND_TO_COST, SMALLEST_POPULATION
 from services.config.campaign import require_first_generation
+from services.config.learning import Fault, label_faults, learning_faults, measuring_faults
 from services.config.rival_faults import ONE_OWN_ANSWER
-from services.core.campaign import Campaign
+from services.core.campaign import Algorithm, Campaign
 from services.core.errors import SpecError
 from services.core.ids import CampaignId
-from services.core.ledger.plan import plan_of
+from services.core.ledger.plan import plan_of, with_cost_unit
 from services.core.policy.layout import Layout
 from services.core.problem import ScorerKind, Split
 from services.core.states import GenerationKind
@@ -46,7 +47,7 @@ def fork(database: Database, name: str, generation: int | None, new_name: str, c
     Args:
         database: where both campaigns are.
         name: the campaign to fork from.
-        generation: one of its closed generations; None for the last training one.
+        generation: one of its closed generations; None for the last training one, where there is one.
         new_name: the new campaign's name.
         changes: ``field=value`` with a dotted field of the specification and a JSON value (or plain text).
 
@@ -65,11 +66,12 @@ def fork(database: Database, name: str, generation: int | None, new_name: str, c
 def closed_generation(conn: Connection, origin: CampaignRecord, wanted: int | None) -> int:
     """Return the generation to start from; SpecError when it is not among the closed ones."""
     history = generations.history(conn, origin.id)
+    learnt = [item.number for item in history if item.kind is not GenerationKind.LABELLING]
     training = [item.number for item in history if item.kind is GenerationKind.TRAINING]
-    if not training:
+    if not learnt:
         raise SpecError("fork", origin.name, "a campaign with at least one closed generation")
     if wanted is None:
-        return training[-1]
+        return (training or learnt)[-1]
     if wanted not in [item.number for item in history]:
         raise SpecError("--generation", wanted, f"a closed generation of {origin.name}: 0 to {history[-1].number}")
     return wanted
@@ -97,6 +99,7 @@ def changed(
     require_sizes(campaign, own)
     require_sound(campaign, own)
     submission.require_judge(campaign, own)
+    campaign = with_cost_unit(campaign, submission.question_bytes(own))
     spec = document.to_json(campaign, source)
     plan = plan_of(campaign, submission.question_bytes(own))
     return submission.Prepared(campaign, own, plan, spec, document.sha256(spec), pools={})
@@ -122,6 +125,10 @@ def require_same_vector(origin: Campaign, campaign: Campaign) -> None:
     if campaign.search.sigma0 != origin.search.sigma0:
         wanted = "no change: the fork begins with the step size of the origin's generation"
         raise SpecError("--set search.sigma0", campaign.search.sigma0, wanted)
+    stepless = (Algorithm.REINFORCE, Algorithm.RANDOM_SEARCH)
+    if campaign.search.algorithm is Algorithm.SEP_CMA_ES and origin.search.algorithm in stepless:
+        wanted = f"{origin.search.algorithm} as before: its step size is none for another search"
+        raise SpecError("--set search.algorithm", str(campaign.search.algorithm), wanted)
     if campaign.encoder != origin.encoder:
         _require_encoder(campaign)
 
@@ -161,15 +168,32 @@ def require_sound(campaign: Campaign, own: dict[Split, list[Any]]) -> None:
     if recorded and campaign.protocol.max_turns != 1:
         wanted = "1, because recorded scores are those of single turns"
         raise SpecError("--set protocol.max_turns", campaign.protocol.max_turns, wanted)
+    if campaign.search.cost_weight and campaign.search.algorithm in BLIND_TO_COST:
+        wanted = f"0 beside {campaign.search.algorithm}, which does not rank candidates"
+        raise SpecError("--set search.cost_weight", campaign.search.cost_weight, wanted)
     refused = [rival.kind for rival in campaign.evaluation.rivals if rival.kind not in ONE_OWN_ANSWER]
     if recorded and refused:
         raise SpecError(
             "--set evaluation.rivals", refused[0].value, "rivals of one answer, which recorded scores are of"
         )
+    if campaign.search.algorithm is Algorithm.SFT:
+        wanted = "a search: what is fitted to labels goes on from nothing; submit a campaign of its own"
+        raise SpecError("--set search.algorithm", "sft", wanted)
+    for path, got, wanted in learner_faults(campaign):
+        raise SpecError(f"--set {'.'.join(map(str, path))}", got, wanted)
     if campaign.search.population < SMALLEST_POPULATION:
         raise SpecError(
             "--set search.population", campaign.search.population, f"at least {SMALLEST_POPULATION} candidates"
         )
+
+
+def learner_faults(campaign: Campaign) -> Iterator[Fault]:
+    """Yield what learners and fitted rivals lack in the campaign."""
+    rivals = [rival.kind for rival in campaign.evaluation.rivals]
+    matrices = tuple(matrix.name for matrix in campaign.encoder.singular_values)
+    yield from learning_faults(campaign.search, campaign.head, campaign.protocol, matrices)
+    yield from label_faults(campaign.search, rivals, campaign.labels.problems)
+    yield from measuring_faults(campaign.search, campaign.validation.problems, campaign.evaluation.problems)
 
 
 def inherited_episodes(origin: Campaign, campaign: Campaign, own: dict[Split, list[Any]]) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from services.cli import candidates, comparing, heldout, overviews, render, steering
 from services.cli.overviews import Overview
 from services.core.campaign import Campaign
-from services.core.fitness import is_shaped
+from services.core.fitness import counts_cost, has_bonuses, is_shaped
 from services.core.states import AttemptOutcome
 from services.reports.comparison import Comparison, compare
 from services.reports.records import CallFigure, CampaignFacts, CurveFigure, OutcomeFigure
@@ -75,7 +75,12 @@ def fitness_text(campaign: Campaign) -> str:
     if not is_shaped(campaign):
         return "mean reward"
     search = campaign.search
-    return f"mean reward, entropy bonus {search.entropy_bonus:g}, turn bonus {search.turn_bonus:g} (training only)"
+    parts = ["mean reward"]
+    if has_bonuses(campaign):
+        parts.append(f"entropy bonus {search.entropy_bonus:g}, turn bonus {search.turn_bonus:g}")
+    if counts_cost(campaign):
+        parts.append(f"minus {search.cost_weight:g} x USD of an episode / {search.cost_unit_usd:g}")
+    return f"{', '.join(parts)} (training only)"
 
 
 def control_text(campaign: Campaign, record: CampaignRecord) -> str:

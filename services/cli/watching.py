@@ -168,8 +168,11 @@ def generation_text(view: View) -> str:
         return "held-out evaluation"
     if view.progress.generation_kind is GenerationKind.VALIDATION:
         return "validation of the last mean"
+    if view.progress.generation_kind is GenerationKind.LABELLING:
+        return "labelling of training problems"
     number = view.progress.generation or 0
-    return f"generation {number} ({number + 1} of {view.campaign.search.generations})"
+    place = number - view.campaign.first_training + 1
+    return f"generation {number} ({place} of {view.campaign.search.rounds})"
 
 
 def page(view: View) -> RenderableType:

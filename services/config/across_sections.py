@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from services.config.learning import label_faults, learning_faults, measuring_faults
 from services.config.problems_section import BenchmarksSection, GeneratedSection, JsonlSection, SeededSplitSection
 from services.config.rival_faults import rival_faults
 from services.config.sections import CampaignFile
 from services.config.yaml_reader import Key
-from services.core.campaign import HeadKind
+from services.core.campaign import Algorithm, HeadKind
 from services.core.problem import ScorerKind
 from services.core.protocol.roles import Role
 from services.core.rivals import RivalKind, RivalSpec
@@ -18,6 +19,8 @@ SMALLEST_POPULATION = 3
 
 # Of a role's instruction and a short question.
 SMALLEST_PROMPT = 512
+
+BLIND_TO_COST = frozenset({Algorithm.REINFORCE, Algorithm.SFT})
 
 Fault = tuple[tuple[Key, ...], object, str]
 
@@ -29,7 +32,11 @@ def faults(file: CampaignFile) -> Iterator[Fault]:
     yield from _too_few_problems(file)
     yield from _recorded_scores(file)
     yield from _agents_and_step_size(file)
+    yield from _cost(file)
     yield from _rivals(file)
+    yield from learning_faults(file.search, file.head, file.protocol, file.encoder.singular_values)
+    yield from label_faults(file.search, [rival.kind for rival in file.evaluation.rivals], file.labels.problems)
+    yield from measuring_faults(file.search, file.validation.problems, file.evaluation.problems)
     if file.search.population is not None and file.search.population < SMALLEST_POPULATION:
         yield ("search", "population"), file.search.population, f"auto or at least {SMALLEST_POPULATION} candidates"
 
@@ -65,6 +72,8 @@ def _too_few_problems(file: CampaignFile) -> Iterator[Fault]:
         if isinstance(size, int) and wanted > size:
             split = "validation" if section == "validation" else "heldout"
             yield (section, "problems"), wanted, f"at most the {size} problems of the {split} split"
+    if isinstance(sizes.training, int) and file.labels.problems > sizes.training:
+        yield ("labels", "problems"), file.labels.problems, f"at most the {sizes.training} training problems"
     common = file.search.minibatch == "common" and isinstance(sizes.training, int)
     if common and sizes.training < file.search.replicates:
         wanted_text = f"at most the {sizes.training} training problems: a common minibatch takes each once"
@@ -92,7 +101,7 @@ def _rivals(file: CampaignFile) -> Iterator[Fault]:
     names = [model.name for model in file.pool]
     agents = len(file.protocol.agents) or len(names)
     recorded = _has_recorded_scores(file)
-    for where, got, wanted in rival_faults(rivals, names, agents, file.labels.problems, recorded=recorded):
+    for where, got, wanted in rival_faults(rivals, names, agents, recorded=recorded):
         yield ("evaluation", "rivals", *where), got, wanted
     windows = {model.name: model.context_window for model in file.pool}
     for index, rival in enumerate(rivals):
@@ -111,6 +120,17 @@ def _agents_and_step_size(file: CampaignFile) -> Iterator[Fault]:
     if file.search.logit_sigma0 is not None and file.head.kind is not HeadKind.LINEAR:
         wanted = f"sigma0 beside head.kind {file.head.kind}: its logits are no plain products of weights and state"
         yield ("search", "logit_sigma0"), file.search.logit_sigma0, wanted
+
+
+def _cost(file: CampaignFile) -> Iterator[Fault]:
+    """What learns from single rewards, or from labels, sees no fitness in which costs could count."""
+    algorithm = file.search.algorithm
+    if file.search.cost_weight and algorithm in BLIND_TO_COST:
+        yield (
+            ("search", "cost_weight"),
+            file.search.cost_weight,
+            f"0 beside {algorithm}, which does not rank candidates",
+        )
 
 
 def unknown_agents(agents: Sequence[str], names: Sequence[str]) -> Iterator[tuple[int, str, str]]:

@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from services.config.across_sections import faults
+from services.config.changes import Change, changed
 from services.config.fields import Section, Surroundings
 from services.config.messages import spec_error
 from services.config.model_section import ModelSection
@@ -37,6 +39,7 @@ from services.core.campaign import (
     ValidationSpec,
 )
 from services.core.errors import SpecError
+from services.core.learners import ReinforceSpec, SupervisedSpec
 from services.core.ledger.plan import plan_of
 from services.core.ledger.price import Price
 from services.core.optimiser.ports import population_size
@@ -49,21 +52,24 @@ from services.core.rivals import RivalSpec
 StateNorm = Callable[[EncoderSpec, int], float]
 
 
-def load(path: Path, variables: Mapping[str, str]) -> CampaignFile:
-    """Read and check a campaign file; ``variables`` stand for ``${NAME}`` in its paths.
+def load(path: Path, variables: Mapping[str, str], changes: Sequence[Change] = ()) -> CampaignFile:
+    """Read and check a campaign file, with changes; ``variables`` stand for ``${NAME}`` in its paths.
 
     Raises:
         SpecError: the file is unreadable or a field is wrong; names the field and its line.
         UnknownPrice: a pool model has no price.
     """
-    return parse(read_text(path), path.name, path.parent.absolute(), variables)
+    return parse(read_text(path), path.name, path.parent.absolute(), variables, changes)
 
 
-def parse(text: str, name: str, folder: Path, variables: Mapping[str, str]) -> CampaignFile:
+def parse(
+    text: str, name: str, folder: Path, variables: Mapping[str, str], changes: Sequence[Change] = ()
+) -> CampaignFile:
     """Check a campaign file's text; relative paths in it start at ``folder``. Raises as ``load`` does."""
     document = parse_yaml(text, name)
+    written = reduce(changed, changes, document.value)
     try:
-        file = CampaignFile.model_validate(filled(document.value), context=Surroundings(folder, variables))
+        file = CampaignFile.model_validate(filled(written), context=Surroundings(folder, variables))
     except ValidationError as error:
         # Without a cause: pydantic's own report would repeat values that may be secrets.
         raise spec_error(error, document, CampaignFile) from None
@@ -124,6 +130,8 @@ def resolve(file: CampaignFile, architecture: Architecture, state_norm: StateNor
         scoring=ScoringSpec(**_fields(file.scoring)),
         answers=AnswersSpec(**_fields(file.answers)),
         labels=LabelsSpec(**_fields(file.labels)),
+        reinforce=ReinforceSpec(**_fields(file.reinforce)),
+        supervised=SupervisedSpec(**_fields(file.supervised)),
     )
     return _with_episodes(_with_population(_with_rank(campaign)))
 
@@ -171,10 +179,13 @@ def _with_episodes(campaign: Campaign) -> Campaign:
 
 def require_first_generation(campaign: Campaign) -> None:
     """Raise SpecError when the limit on episodes ends before the first generation does."""
-    search, validation = campaign.search, campaign.validation
+    labels, search, validation = campaign.labels, campaign.search, campaign.validation
     first = search.population * search.replicates + validation.problems
+    parts = f"{search.population} candidates x {search.replicates} replicates + {validation.problems} validation"
+    if labels.problems:
+        first = len(campaign.pool) * labels.problems * labels.repeats
+        parts = f"{len(campaign.pool)} models x {labels.problems} labelled problems x {labels.repeats} repeats"
     if campaign.budget.episodes < first:
-        parts = f"{search.population} candidates x {search.replicates} replicates + {validation.problems} validation"
         raise SpecError("budget.episodes", campaign.budget.episodes, f"at least {first} for one generation ({parts})")
 
 

@@ -24,8 +24,10 @@ from services.config.sections import (
     LabelsSection,
     ProtocolSection,
     RecordedSearch,
+    ReinforceSection,
     ScoringSection,
     SpendSection,
+    SupervisedSection,
     TopSection,
     ValidationSection,
 )
@@ -33,6 +35,7 @@ from services.config.yaml_reader import ABSENT, Key
 from services.core.campaign import Campaign, ModelSpec
 from services.core.errors import SpecError
 from services.core.problem_source import ProblemSource
+from services.core.rivals import RivalSpec
 
 VERSION = 1
 
@@ -42,8 +45,12 @@ ADDED: frozenset[tuple[Key, ...]] = frozenset(
     {("weight",), ("max_failure_share",), ("head",), ("scoring",), ("answers",), ("budget", "calls")}
     | {("encoder", "norm"), ("encoder", "singular_values"), ("protocol", "agents"), ("protocol", "notes")}
     | {("protocol", "evidence")}
-    | {("search", name) for name in ("step_size", "entropy_bonus", "turn_bonus", "algorithm", "start", "half_width")}
-    | {("labels",), ("evaluation", "rivals"), ("evaluation", "repeats")}
+    | {("search", name) for name in ("step_size", "entropy_bonus", "turn_bonus", "algorithm", "start")}
+    | {
+        ("search", name)
+        for name in ("half_width", "mean_rate", "antithetic", "cost_weight", "cost_unit_usd", "coordinator")
+    }
+    | {("labels",), ("reinforce",), ("supervised",), ("evaluation", "rivals"), ("evaluation", "repeats")}
     | {("pool", name) for name in ("context_window", "limits", "stream", "description")}
     | {("pool", "price", "cached_input_per_million"), ("pool", "price", "reasoning_per_million")}
     | {("sets", name) for name in ("choices", "answer_form", "tests", "ask")}
@@ -68,6 +75,8 @@ LIMITED_SECTIONS: Mapping[str, type[Section]] = {
     "scoring": ScoringSection,
     "answers": AnswersSection,
     "labels": LabelsSection,
+    "reinforce": ReinforceSection,
+    "supervised": SupervisedSection,
     "budget": RecordedBudget,
 }
 
@@ -156,8 +165,7 @@ def _require_limits(campaign: Campaign) -> None:
         raise SpecError("scoring.judge", got, wanted)
     agents = len(campaign.protocol.agents) or len(names)
     # Whether scores are recorded is the problems' part of the document, which no change of a field touches.
-    rivals, labelled = campaign.evaluation.rivals, campaign.labels.problems
-    for place, found, required in rival_faults(rivals, names, agents, labelled, recorded=False):
+    for place, found, required in rival_faults(campaign.evaluation.rivals, names, agents, recorded=False):
         raise SpecError(_dotted(("evaluation", "rivals", *place)), found, required)
 
 
@@ -165,9 +173,16 @@ def _limited(campaign: Campaign) -> Iterator[tuple[tuple[Key, ...], type[Section
     yield (), TopSection, {name: getattr(campaign, name) for name in TopSection.model_fields}
     for name, section in LIMITED_SECTIONS.items():
         fields = vars(getattr(campaign, name))
-        yield (name,), section, {key: value for key, value in fields.items() if key in section.model_fields}
+        yield (name,), section, {key: _plain(value) for key, value in fields.items() if key in section.model_fields}
     for index, model in enumerate(campaign.pool):
         yield ("pool", index), ModelSection, _model_in_file(model)
+
+
+def _plain(value: Any) -> Any:
+    """Return a list of rivals as one of mappings, and anything else as it is."""
+    if not isinstance(value, tuple):
+        return value
+    return tuple(vars(each) if isinstance(each, RivalSpec) else each for each in value)
 
 
 def _model_in_file(model: ModelSpec) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from services.config.model_section import ModelSection
 from services.config.presets import RECOMMENDED_NAME
 from services.config.problems_section import ProblemsSection
 from services.core.campaign import Algorithm, EvidenceUse, Notes, Reuse, Start, StepSize, VerifierWithoutAnswer
+from services.core.learners import Baseline, Targets
 from services.core.protocol.roles import ROLE_ORDER, Role
 from services.core.rivals import RivalKind
 
@@ -44,6 +45,7 @@ def _agents(value: tuple[str, ...]) -> tuple[str, ...]:
 
 Sigma = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Bonus = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+Rate = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
 
 
 class ProtocolSection(Section):
@@ -76,11 +78,16 @@ class EvolutionSection(Section):
     generations: Annotated[Positive, Field(le=1_000_000)]
     minibatch: Literal["common", "fresh"]
     step_size: StepSize = Field(strict=False)
+    mean_rate: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+    antithetic: bool
     entropy_bonus: Bonus
     turn_bonus: Bonus
     algorithm: Algorithm = Field(default=Algorithm.SEP_CMA_ES, strict=False)
     start: Start = Field(default=Start.ZERO, strict=False)
     half_width: Sigma = 0.5
+    cost_weight: Bonus = 0.0
+    cost_unit_usd: Sigma | None = None
+    coordinator: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
 
 class SearchSection(EvolutionSection):
@@ -108,6 +115,25 @@ class ValidationSection(Section):
 class LabelsSection(Section):
     problems: Count = 0
     repeats: Annotated[Positive, Field(le=1000)] = 1
+
+
+class ReinforceSection(Section):
+    rate: Rate
+    clip: Sigma | None
+    entropy: Bonus
+    weight_decay: Bonus
+    baseline: Baseline = Field(strict=False)
+    spread: Bonus
+
+
+class SupervisedSection(Section):
+    targets: Targets = Field(strict=False)
+    temperature: Sigma
+    rate: Rate
+    batch: Annotated[Positive, Field(le=100_000)]
+    epochs: Annotated[Positive, Field(le=100_000)]
+    folds: Annotated[Positive, Field(le=100)]
+    weight_decay: Bonus
 
 
 class RivalSection(Section):
@@ -169,4 +195,6 @@ class CampaignFile(TopSection):
     scoring: ScoringSection = ScoringSection()
     answers: AnswersSection = AnswersSection()
     labels: LabelsSection = LabelsSection()
+    reinforce: ReinforceSection
+    supervised: SupervisedSection
     budget: BudgetSection = BudgetSection()

@@ -10,6 +10,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from services.core.learners import ReinforceSpec, SupervisedSpec
 from services.core.ledger.price import Price
 from services.core.protocol.roles import ROLE_ORDER, Role
 from services.core.rivals import RivalSpec
@@ -227,6 +228,7 @@ class Algorithm(StrEnum):
     RANDOM_SEARCH = "random_search"
     REINFORCE = "reinforce"
     SFT = "sft"  # fits the head to the labelled training problems; there are no training generations
+    GIVEN = "given"  # nothing: a coordinator that was released before is compared
 
 
 class Start(StrEnum):
@@ -263,7 +265,12 @@ class SearchSpec:
         step_size: adaptation of sigma.
         entropy_bonus: weight of the entropy, in nats, of the agents that a candidate's episodes chose (authors: 0.15).
         turn_bonus: weight of the penalty on turns (authors: 0.1).
+        mean_rate: part of each step that sep-CMA-ES's mean takes; the paper's takes all of it.
+        antithetic: sep-CMA-ES draws its samples in pairs that mirror each other in the mean.
         half_width: of the box that random search draws from (paper, appendix A.5).
+        cost_weight: weight of the penalty on what training episodes cost, in units of ``cost_unit_usd``.
+        cost_unit_usd: USD; None only where costs do not count.
+        coordinator: name of the released one that is compared; None exactly where something learns.
     """
 
     population: int
@@ -277,6 +284,26 @@ class SearchSpec:
     algorithm: Algorithm = Algorithm.SEP_CMA_ES
     start: Start = Start.ZERO
     half_width: float = 0.5
+    mean_rate: float = 1.0
+    antithetic: bool = False
+    cost_weight: float = 0.0
+    cost_unit_usd: float | None = None
+    coordinator: str | None = None
+
+    @property
+    def candidates(self) -> int:
+        """Vectors that a training generation tries: REINFORCE has its policy alone."""
+        return 1 if self.algorithm is Algorithm.REINFORCE else self.population
+
+    @property
+    def trials(self) -> int:
+        """Training episodes of each; whatever learns, a generation has population x replicates of them."""
+        return self.population * self.replicates // self.candidates
+
+    @property
+    def rounds(self) -> int:
+        """Training generations: what is fitted to labels has none, and neither has what was released before."""
+        return 0 if self.algorithm in (Algorithm.SFT, Algorithm.GIVEN) else self.generations
 
 
 @dataclass(frozen=True)
@@ -327,6 +354,8 @@ class Campaign:
         scoring: what judges answers that have no reference to compare with.
         answers: whether replies are used again.
         labels: what every model's own answers are asked for in advance.
+        reinforce: settings of that algorithm.
+        supervised: settings of what is fitted to labels, as the algorithm or as the start of another.
     """
 
     name: str
@@ -346,6 +375,18 @@ class Campaign:
     scoring: ScoringSpec = ScoringSpec()
     answers: AnswersSpec = AnswersSpec()
     labels: LabelsSpec = LabelsSpec()
+    reinforce: ReinforceSpec = field(default_factory=ReinforceSpec)
+    supervised: SupervisedSpec = field(default_factory=SupervisedSpec)
+
+    @property
+    def fits_labels(self) -> bool:
+        """Whether a head fitted to labels is what is trained, or where training starts."""
+        return self.search.algorithm is Algorithm.SFT or self.search.start is Start.SFT
+
+    @property
+    def first_training(self) -> int:
+        """The number of the first training generation: the labelling one, if there is one, has number 0."""
+        return int(self.labels.problems > 0)
 
     @property
     def judge(self) -> int | None:

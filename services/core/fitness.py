@@ -1,10 +1,11 @@
-"""The fitness of candidates: the mean reward over their replicates, perhaps with bonuses, or nothing at all."""
+"""The fitness of candidates: the mean reward over their replicates, perhaps with bonuses and costs, or nothing."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,28 +58,71 @@ def fitness_of(outcomes: Iterable[Outcome], population: int, replicates: int) ->
     )
 
 
-def is_shaped(campaign: Campaign) -> bool:
-    """Tell whether fitness is more than the mean reward."""
+def has_bonuses(campaign: Campaign) -> bool:
+    """Tell whether fitness depends on which agents were chosen and how often."""
     return campaign.search.entropy_bonus != 0 or campaign.search.turn_bonus != 0
 
 
-def shaped(
-    mean_rewards: NDArray[np.float64], chosen: Mapping[int, Mapping[int, int]], campaign: Campaign
-) -> NDArray[np.float64]:
-    """Return mean rewards with the campaign's bonuses, shape (population,); what training ranks, and nothing else.
+def counts_cost(campaign: Campaign) -> bool:
+    """Tell whether fitness depends on what episodes cost."""
+    return campaign.search.cost_weight != 0
+
+
+def is_shaped(campaign: Campaign) -> bool:
+    """Tell whether fitness is more than the mean reward."""
+    return has_bonuses(campaign) or counts_cost(campaign)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What the training episodes of each candidate took, read only where fitness depends on it.
+
+    Attributes:
+        chosen: candidate -> agent -> turns.
+        spent: candidate -> USD at list price, of the attempts that led to rewards.
+    """
+
+    chosen: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    spent: Mapping[int, Decimal] = field(default_factory=dict)
+
+
+def shaped(mean_rewards: NDArray[np.float64], effort: Effort, campaign: Campaign) -> NDArray[np.float64]:
+    """Return mean rewards with the campaign's bonuses and penalties; what training ranks, and nothing else.
 
     Args:
         mean_rewards: as ``fitness_of`` returns them, shape (population,).
-        chosen: for every candidate, how often its training episodes chose each agent; not read without bonuses.
+        effort: of every candidate.
         campaign: its weights and its limit on turns.
 
+    Returns:
+        shape (population,).
+
     Raises:
-        ValueError: a candidate chose nobody.
+        ValueError: there are bonuses and a candidate chose nobody, or costs count and one's are not known.
     """
-    if not is_shaped(campaign):
-        return mean_rewards
-    bonuses = [bonus_of(chosen.get(candidate, {}).values(), campaign) for candidate in range(len(mean_rewards))]
-    return np.add(mean_rewards, bonuses, dtype=np.float64)
+    found = mean_rewards
+    if has_bonuses(campaign):
+        chosen = effort.chosen
+        bonuses = [bonus_of(chosen.get(candidate, {}).values(), campaign) for candidate in range(len(found))]
+        found = np.add(found, bonuses, dtype=np.float64)
+    if counts_cost(campaign):
+        penalties = [penalty_of(effort.spent.get(candidate), campaign) for candidate in range(len(found))]
+        found = np.subtract(found, penalties, dtype=np.float64)
+    return found
+
+
+def penalty_of(usd: Decimal | None, campaign: Campaign) -> float:
+    """Return what is taken from a candidate's mean reward for what its training episodes cost together.
+
+    That is cost_weight x the mean USD of an episode / cost_unit_usd, rounded as a bonus is.
+
+    Raises:
+        ValueError: the cost or the unit is not known.
+    """
+    search = campaign.search
+    if usd is None or search.cost_unit_usd is None:
+        raise ValueError("it is not known what a candidate's episodes cost, or in which unit that counts")
+    return round(search.cost_weight * (float(usd) / (search.trials * search.cost_unit_usd)), DIGITS)
 
 
 def bonus_of(turns_by_agent: Iterable[int], campaign: Campaign) -> float:

@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 
 from services.config import document
 from services.core.campaign import Campaign
+from services.core.errors import SpecError
 from services.core.optimiser.ports import Search
 from services.core.optimiser.replay import Replay
+from services.core.optimiser.searches import search_of
+from services.core.optimiser.sep_cma_es import SepCmaEs
 from services.core.policy.layout import Layout
 from services.core.problem import Problem, Split
 from services.core.statistics.theory import condition
@@ -28,7 +31,7 @@ def of_campaign(database: Database, name: str) -> Evidence:
     """Return what the database holds of a campaign.
 
     Raises:
-        SpecError: there is none of that name.
+        SpecError: there is none of that name, or it has another search than sep-CMA-ES.
         ReplayMismatch: its search cannot be told again here.
     """
     with database.transaction() as conn:
@@ -36,7 +39,7 @@ def of_campaign(database: Database, name: str) -> Evidence:
         campaign = document.from_json(record.spec)
         layout = Layout.of_campaign(campaign)
         log = turns.log(conn, record.id)
-        replay = _replay(conn, record, campaign, layout, log)
+        replay = _replay(conn, record, campaign, log)
         rewards = diagnosis.rewards(conn, record.id)
         choices = tuple(diagnosis.choices(conn, record.id))
         played = _played(conn, record, campaign, len(log))
@@ -98,40 +101,34 @@ def scaling(search: Search) -> NDArray[np.float64]:
 
 
 def by_generation(rows: list[RewardRow], campaign: Campaign) -> dict[int, Rewards]:
-    """Return the rewards of every complete generation as (population, replicates)."""
+    """Return the rewards of every complete training generation, counted from 0, as (population, replicates)."""
     found: dict[int, Rewards] = {}
     shape = (campaign.search.population, campaign.search.replicates)
     for row in rows:
-        found.setdefault(row.generation, np.full(shape, math.nan))[row.candidate, row.replicate] = row.reward
+        place = row.generation - campaign.first_training
+        found.setdefault(place, np.full(shape, math.nan))[row.candidate, row.replicate] = row.reward
     return {number: rewards for number, rewards in found.items() if np.isfinite(rewards).all()}
 
 
-def _replay(
-    conn: Connection, record: CampaignRecord, campaign: Campaign, layout: Layout, log: list[turns.LogEntry]
-) -> Replay:
-    start, sigma0 = layout.start(record.seed), campaign.search.sigma0
+def _replay(conn: Connection, record: CampaignRecord, campaign: Campaign, log: list[turns.LogEntry]) -> Replay:
+    fitted = turns.opening_mean(conn, record.id, campaign.first_training) if campaign.fits_labels else None
+    start, sigma0 = fitted, campaign.search.sigma0
     if record.forked_from is not None:
         origin = turns.mean(conn, record.forked_from.campaign_id, record.forked_from.generation)
         if origin is not None:
             start, sigma0 = origin.vector, origin.sigma
-    return Replay(
-        seed=record.seed,
-        dimension=record.dimension,
-        population=campaign.search.population,
-        sigma0=sigma0,
-        fitness_vectors=[entry.fitness for entry in log],
-        checksums=[entry.checksum for entry in log],
-        stored_version=record.versions.get("search", "an unknown version"),
-        start=start,
-        step_size=campaign.search.step_size,
-    )
+    search = search_of(campaign, record.seed, record.dimension, start, sigma0)
+    version = record.versions.get("search", "an unknown version")
+    if not isinstance(search, SepCmaEs):
+        raise SpecError("search.algorithm", str(campaign.search.algorithm), "sep_cma_es: its samples are diagnosed")
+    return Replay(search, [entry.fitness for entry in log], [entry.checksum for entry in log], version)
 
 
 def _played(conn: Connection, record: CampaignRecord, campaign: Campaign, closed: int) -> tuple[PlayedEpisode, ...]:
     """Return the conversations of the newest generations, enough for one batch."""
     each = campaign.search.population * campaign.search.replicates
     wanted = range(max(0, closed - math.ceil(PLAYED_EPISODES / each)), closed)
-    return tuple(diagnosis.played(conn, record.id, list(wanted)))
+    return tuple(diagnosis.played(conn, record.id, [campaign.first_training + place for place in wanted]))
 
 
 def problems_of(conn: Connection, record: CampaignRecord) -> dict[Split, tuple[Problem, ...]]:

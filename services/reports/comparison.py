@@ -91,10 +91,23 @@ class Comparison:
 
     @property
     def frontier(self) -> tuple[Line, ...]:
-        """Return the lines that no other one beats in both reward and USD per question, by rising cost."""
-        priced = [(line, line.costs.usd.estimate) for line in self.lines if line.costs is not None and line.costs.usd]
+        """Return the policies that no other one beats in both reward and USD per question, by rising cost.
+
+        Bounds are left out: nobody can have them.
+        """
+        able = [line for line in self.lines if not line.bound]
+        priced = [(line, line.costs.usd.estimate) for line in able if line.costs is not None and line.costs.usd]
         front = pareto_front([usd for _, usd in priced], [line.interval.estimate for line, _ in priced])
         return tuple(priced[at][0] for at in front)
+
+    def family_means(self, policy: str) -> dict[str, float]:
+        """Return a policy's mean reward by family, of those that it answered."""
+        return {
+            family: line.interval.estimate
+            for family, lines in self.families.items()
+            for line in lines
+            if line.policy == policy
+        }
 
 
 def compare(scores: Sequence[Score], seed: int, family_choice: Mapping[str, str] | None = None) -> Comparison:

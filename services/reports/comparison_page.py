@@ -22,9 +22,15 @@ REWARDS_NOTE = (
     "for each problem which model succeeds; no router can do better with one call to one of these models."
 )
 COSTS_NOTE = (
-    "Means per question, over the attempts that led to a reward. Kept replies count at their list price, so that "
-    "policies can be compared; 'paid' is what was really spent on these episodes. Seconds are those of an episode's "
-    "calls added up, without waiting for a place. A judge's calls are not a policy's and stand below."
+    "Only attempts that led to a reward count. Kept replies count at their list price, so that policies can be "
+    "compared; 'paid in all' is what was really spent on these episodes. Correct answers are units of reward. On the "
+    "front is what no other policy beats in both reward and price; bounds are left out. A judge's calls are not a "
+    "policy's and stand below."
+)
+EFFORT_NOTE = (
+    "Means per question. Failed are tries that brought no readable reply, uncounted the calls whose tokens no provider "
+    "counted, both of all episodes. Seconds are those of an episode's calls added up, without waiting for a place; "
+    "quantiles over episodes. The last columns are the shares of episodes by why they ended."
 )
 
 
@@ -35,7 +41,7 @@ def sections(comparison: Comparison, plots: Mapping[str, bytes], left_out: Seque
     return [
         section("Held-out comparison", [drawn(plots, "comparison.png"), *reward_parts(comparison)]),
         section("What it costs", [drawn(plots, "frontier.png"), *cost_parts(comparison), left_out_table(left_out)]),
-        section("Turns on held-out problems", [drawn(plots, "turns.png"), stops_table(comparison)]),
+        section("What it takes", [drawn(plots, "turns.png"), *effort_parts(comparison)]),
     ]
 
 
@@ -77,21 +83,16 @@ REWARD_COLUMNS = (
 )
 COST_COLUMNS = (
     "policy",
-    "USD",
+    "USD per 1,000 questions",
     "95 % interval",
-    "USD per correct",
+    "USD per 1,000 correct",
     "95 % interval",
-    "tokens in",
-    "tokens out",
-    "calls",
-    "seconds p50",
-    "p95",
-    "turns",
+    "on the front",
     "paid in all",
     "kept replies",
-    "estimated calls",
-    "on the front",
 )
+EFFORT_COLUMNS = ("policy", "tokens in", "tokens out", "calls", "failed", "uncounted", "seconds p50", "p95", "turns")
+PER = 1000
 
 
 def policy_table(lines: Sequence[Line], differences: Sequence[Difference]) -> str:
@@ -126,63 +127,86 @@ def p_text(p: float | None) -> str:
 
 
 def family_table(comparison: Comparison) -> str:
-    """Return means by family, one column per policy, or nothing when there is one family only."""
+    """Return means with one column per family and their plain average, or nothing when there is one family only."""
     if not comparison.families:
         return ""
-    policies = [line.policy for line in comparison.lines]
-    rows = []
-    for family, lines in comparison.families.items():
-        own = {line.policy: line for line in lines}
-        size = max(line.n for line in lines)
-        cells = [f"{own[name].interval.estimate:.3f}" if name in own else "-" for name in policies]
-        rows.append((family, f"{size}", *cells))
-    return f"<h3>By family</h3>{table(('family', 'n', *policies), rows)}"
+    sizes = {family: max(line.n for line in lines) for family, lines in comparison.families.items()}
+    columns = ("policy", *(f"{family} (n={size})" for family, size in sizes.items()), "mean of families")
+    rows = [(line.policy, *family_cells(comparison, line.policy)) for line in comparison.lines]
+    bold = [line.kind is PolicyKind.COORDINATOR for line in comparison.lines]
+    return f"<h3>Mean reward by family</h3>{table(columns, rows, bold)}"
+
+
+def family_cells(comparison: Comparison, policy: str) -> list[str]:
+    means = comparison.family_means(policy)
+    whole = number(sum(means.values()) / len(means), 3) if len(means) == len(comparison.families) else "-"
+    return [*(number(means.get(family), 3) for family in comparison.families), whole]
+
+
+def priced(comparison: Comparison) -> list[tuple[Line, Costs]]:
+    return [(line, line.costs) for line in comparison.lines if line.costs is not None]
 
 
 def cost_parts(comparison: Comparison) -> list[str]:
-    priced = [(line, line.costs) for line in comparison.lines if line.costs is not None]
-    if not priced:
+    """Return what the policies cost."""
+    if not (known := priced(comparison)):
         return []
     front = {line.policy for line in comparison.frontier}
-    rows = [(line.policy, *cost_cells(costs), "yes" if line.policy in front else "") for line, costs in priced]
-    return [table(COST_COLUMNS, rows, [line.kind is PolicyKind.COORDINATOR for line, _ in priced]), note(COSTS_NOTE)]
-
-
-def cost_cells(costs: Costs) -> tuple[str, ...]:
-    return (
-        *usd_cells(costs.usd),
-        *usd_cells(costs.usd_per_correct),
-        number(costs.tokens_in, 0),
-        number(costs.tokens_out, 0),
-        number(costs.calls, 2),
-        number(costs.latency_p50, 2),
-        number(costs.latency_p95, 2),
-        number(costs.turns, 2),
-        f"{costs.paid:.6f}",
-        f"{costs.hits:,}",
-        f"{costs.estimated:,}",
-    )
+    rows = [
+        (
+            line.policy,
+            *usd_cells(costs.usd),
+            *usd_cells(costs.usd_per_correct),
+            "bound" if line.bound else "yes" if line.policy in front else "no",
+            f"{costs.paid:.6f}",
+            f"{costs.hits:,}",
+        )
+        for line, costs in known
+    ]
+    return [table(COST_COLUMNS, rows, [line.kind is PolicyKind.COORDINATOR for line, _ in known]), note(COSTS_NOTE)]
 
 
 def usd_cells(interval: Interval | None) -> tuple[str, str]:
     if interval is None:
         return "-", "-"
-    return f"{interval.estimate:.6f}", f"{interval.low:.6f} to {interval.high:.6f}"
+    low, middle, high = (f"{PER * value:.4f}" for value in (interval.low, interval.estimate, interval.high))
+    return middle, f"{low} to {high}"
 
 
 def number(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
-def stops_table(comparison: Comparison) -> str:
-    """Return why the episodes of each policy ended, as shares; nothing where that is not known."""
-    priced = [(line.policy, line.costs) for line in comparison.lines if line.costs is not None]
-    reasons = list(dict.fromkeys(reason for _, costs in priced for reason in costs.stops))
+def effort_parts(comparison: Comparison) -> list[str]:
+    """Return what the policies take beside money, and why their episodes ended."""
+    if not (known := priced(comparison)):
+        return []
+    reasons = list(dict.fromkeys(reason for _, costs in known for reason in costs.stops))
     rows = [
-        (policy, f"{costs.turns:.2f}", *(percent(costs.stops.get(reason, 0), costs.episodes) for reason in reasons))
-        for policy, costs in priced
+        (line.policy, *effort_cells(costs), *(percent(costs.stops.get(each, 0), costs.episodes) for each in reasons))
+        for line, costs in known
     ]
-    return table(("policy", "mean turns", *(reason.replace("_", " ") for reason in reasons)), rows) if rows else ""
+    columns = (*EFFORT_COLUMNS, *(reason.replace("_", " ") for reason in reasons))
+    notes = [EFFORT_NOTE, *(drawn_note(line.policy, costs) for line, costs in known if costs.drawn)]
+    return [table(columns, rows, [line.kind is PolicyKind.COORDINATOR for line, _ in known]), *map(note, notes)]
+
+
+def drawn_note(policy: str, costs: Costs) -> str:
+    """Return how often a prompted coordinator named nothing that is possible."""
+    return f"{policy}: {100 * costs.drawn:.1f} % of the turns were drawn, its replies naming no possible action."
+
+
+def effort_cells(costs: Costs) -> tuple[str, ...]:
+    return (
+        number(costs.tokens_in, 0),
+        number(costs.tokens_out, 0),
+        number(costs.calls, 2),
+        f"{costs.errors:,}",
+        f"{costs.estimated:,}",
+        number(costs.latency_p50, 2),
+        number(costs.latency_p95, 2),
+        number(costs.turns, 2),
+    )
 
 
 def percent(part: int, whole: int) -> str:

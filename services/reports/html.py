@@ -32,7 +32,7 @@ def write(facts: CampaignFacts, folder: Path) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     comparison = compare(facts.scores, facts.seed, facts.family_choice)
-    plots = draw_all(facts) | comparison_plots.draw(comparison, facts.choices)
+    plots = draw_all(facts) | comparison_plots.draw(comparison, facts.choices, (*facts.models, *facts.roles))
     for name, content in plots.items():
         (folder / name).write_bytes(content)
     if comparison.lines:

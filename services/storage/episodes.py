@@ -19,7 +19,7 @@ from services.core.protocol.transcript import Item
 from services.core.scoring.grade import Grade
 from services.core.states import CandidateKind, EpisodeState, Purpose
 from services.storage import campaigns, ledger
-from services.storage.binary import unpack32
+from services.storage.binary import pack32, unpack32
 from services.storage.listening import CHANNEL
 from services.storage.nesting import atomic
 from services.storage.operations import Claim, Score
@@ -66,7 +66,7 @@ SCORE = text("""
 with given as materialized (
     select * from jsonb_to_recordset(cast(:rows as jsonb)) as s(id bigint, attempt integer, owner text,
         reward double precision, outcome text, outcome_detail text, decided_by text, termination text, count integer,
-        turns jsonb)
+        turns jsonb, states jsonb)
 ), scored as (
     update episode e set state = 'scored', reward = s.reward, outcome = s.outcome, outcome_detail = s.outcome_detail,
         decided_by = s.decided_by, termination = s.termination, turns = s.count,
@@ -86,6 +86,12 @@ with given as materialized (
     join given i on i.id = s.id and i.attempt = s.attempt
     cross join lateral jsonb_to_recordset(i.turns) as t(number integer, agent integer, role text, role_source text,
         verdict text, verdict_source text, text text, output text, answer text, logits real[])
+), read as (
+    insert into turn_state (episode_id, attempt, number, state)
+    select s.id, s.attempt, r.number, decode(r.state, 'hex')
+    from scored s
+    join given i on i.id = s.id and i.attempt = s.attempt
+    cross join lateral jsonb_array_elements_text(i.states) with ordinality as r(state, number)
 ), told as (
     insert into event (campaign_id, type, payload)
     select s.campaign_id, 'episode.scored',
@@ -295,6 +301,7 @@ def _score(score: Score) -> dict[str, Any]:
         "termination": score.termination,
         "count": len(score.turns),
         "turns": [_turn(item) for item in score.turns],
+        "states": [pack32(state).hex() for state in score.states],
     }
 
 

@@ -25,8 +25,8 @@ returning id
 WHY_NOT = text("select name, state, episodes_reserved, episode_budget from campaign where id = :campaign")
 
 INSERT = text("""
-insert into generation (campaign_id, number, kind, state, epoch, mean, sigma, checksum)
-values (:campaign, :number, :kind, 'open', :epoch, :mean, :sigma, :checksum)
+insert into generation (campaign_id, number, kind, state, epoch, mean, sigma, checksum, memory)
+values (:campaign, :number, :kind, 'open', :epoch, :mean, :sigma, :checksum, :memory)
 returning id
 """)
 
@@ -69,15 +69,6 @@ where e.generation_id = :generation
 order by c.kind, c.index, e.purpose, e.replicate
 """)
 
-CHOSEN = text("""
-select c.index as place_in_kind, t.agent, count(*) as turns
-from candidate c
-join episode e on e.candidate_id = c.id and e.purpose = 'training' and e.state = 'scored'
-join turn t on t.episode_id = e.id and t.attempt = e.attempt
-where c.generation_id = :generation and c.kind = 'sample'
-group by c.index, t.agent
-""")
-
 CLOSE = text("""
 update generation set state = 'closed', fitness = :fitness, summary = cast(:summary as jsonb),
     closed_at = clock_timestamp()
@@ -109,6 +100,7 @@ def open_generation(
     checksum: str,
     candidates: Sequence[NewCandidate],
     episodes: Sequence[NewEpisode],
+    memory: npt.NDArray[Any] | None = None,
 ) -> GenerationId:
     """Insert a generation with its candidates and pending episodes, reserve the episodes, and tell it in the journal.
 
@@ -123,6 +115,7 @@ def open_generation(
         checksum: of the search state at this point; a replay has to meet it.
         candidates: what acts.
         episodes: one per candidate, purpose and replicate, in the order in which they will be sent.
+        memory: what the learner remembers beyond its mean, kept as float64; None for one that is told again.
 
     Raises:
         BudgetExhausted: the episodes do not fit under the campaign's limit; scope ``episodes``.
@@ -132,7 +125,8 @@ def open_generation(
     leadership.require(conn, epoch)
     _reserve(conn, campaign_id, len(episodes))
     values = {"campaign": campaign_id, "number": number, "kind": kind.value, "epoch": epoch, "mean": pack64(mean)}
-    inserted = conn.execute(INSERT, {**values, "sigma": float(sigma), "checksum": checksum}).scalar_one()
+    kept = {"sigma": float(sigma), "checksum": checksum, "memory": None if memory is None else pack64(memory)}
+    inserted = conn.execute(INSERT, {**values, **kept}).scalar_one()
     generation_id = GenerationId(inserted)
     ids = _insert_candidates(conn, generation_id, candidates)
     columns = {
@@ -187,14 +181,6 @@ def outcomes(conn: Connection, generation_id: GenerationId) -> list[Outcome]:
         )
         for row in conn.execute(OUTCOMES, {"generation": generation_id})
     ]
-
-
-def chosen(conn: Connection, generation_id: GenerationId) -> dict[int, dict[int, int]]:
-    """Return how often the training episodes of each sample chose each agent: sample -> agent -> turns."""
-    found: dict[int, dict[int, int]] = {}
-    for row in conn.execute(CHOSEN, {"generation": generation_id}):
-        found.setdefault(row.place_in_kind, {})[row.agent] = row.turns
-    return found
 
 
 def close(

@@ -13,7 +13,7 @@ from services.core.limits.meter import Meter
 from services.core.protocol.roles import CallRole, Role
 from services.core.protocol.transcript import Item
 from services.core.scoring.grade import Grade
-from services.storage.records import Answer, ClaimedEpisode, Settlement
+from services.storage.records import Answer, ClaimedEpisode, Float32, Settlement
 
 
 @dataclass(frozen=True)
@@ -126,12 +126,14 @@ class Score:
         grade: the reward, in [0, 1], and why.
         termination: why the episode ended.
         turns: the transcript's items.
+        states: what was read before turn 1, 2, ... where something learns from it.
     """
 
     claim: ClaimedEpisode
     grade: Grade
     termination: str
     turns: Sequence[Item]
+    states: Sequence[Float32] = ()
 
 
 Operation = Claim | Reserve | Settle | Score | Recall | Keep

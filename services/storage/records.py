@@ -161,7 +161,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class CandidateScore:
-    """Fitness (mean reward, with bonuses for samples) and rank (1 is best; None for others) at the closing."""
+    """Fitness (mean reward; of samples with bonuses and costs) and rank (1 is best; None for others) at the closing."""
 
     kind: CandidateKind
     index: int

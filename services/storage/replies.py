@@ -48,9 +48,9 @@ with mine as materialized (
 ), noted as (
     insert into llm_call (campaign_id, episode_id, attempt, turn, try, agent, model, role, state, reserved_usd,
         reserved_tokens, prompt_tokens, completion_tokens, cost_usd, latency_seconds, finish_reason, cache_hit, meter,
-        asked, answer_key, settled_at)
+        asked, answer_key, settled_at, estimated, kept_prompt_tokens, kept_completion_tokens)
     select campaign, episode, attempt, turn, 1, agent, model, role, 'settled', 0, 0, 0, 0, 0, 0, finish_reason, true,
-        meter, asked, key, clock_timestamp()
+        meter, asked, key, clock_timestamp(), estimated, prompt_tokens, completion_tokens
     from mine order by place
     on conflict (episode_id, attempt, turn, try) do nothing
 )

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 from services.core.errors import SpecError
 from services.core.ids import CampaignId, GenerationId
 from services.core.problem import Split
-from services.core.states import CampaignState, GenerationKind
+from services.core.states import CampaignState, GenerationKind, GenerationState
 from services.storage.binary import unpack64, unpack_json
 from services.storage.records import Float64, Fork, Json
 
@@ -43,6 +43,13 @@ select number, cast(summary ->> 'mean_score' as double precision) as score from 
 where campaign_id = :campaign and state = 'closed' and kind <> 'evaluation' and summary ? 'mean_score'
 order by number
 """)
+# The mean of an evaluation is the released one; where nothing was validated that is the learner's own, too.
+CHECKPOINT = text("""
+select number, kind, state, mean, memory, checksum from generation
+where campaign_id = :campaign and state <> 'cancelled' and (kind <> 'evaluation' or not :validated)
+order by number desc limit 1
+""")
+OPENING_MEAN = text("select mean from generation where campaign_id = :campaign and number = :number")
 MEAN = text("""
 select mean, sigma from generation where campaign_id = :campaign and number = :number and state = 'closed'
 """)
@@ -77,6 +84,18 @@ class Newest:
     kind: GenerationKind
     checksum: str
     fitness: Float64 | None
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A learner at the opening of the newest generation that has its own mean; ``memory`` of those that have one."""
+
+    number: int
+    kind: GenerationKind
+    closed: bool
+    mean: Float64
+    memory: Float64 | None
+    checksum: str
 
 
 @dataclass(frozen=True)
@@ -154,6 +173,22 @@ def newest(conn: Connection, campaign_id: CampaignId) -> Newest | None:
 def log(conn: Connection, campaign_id: CampaignId) -> list[LogEntry]:
     """Return the closed training generations in order."""
     return [LogEntry(row.checksum, unpack64(row.fitness)) for row in conn.execute(LOG, {"campaign": campaign_id})]
+
+
+def checkpoint(conn: Connection, campaign_id: CampaignId, *, validated: bool) -> Checkpoint | None:
+    """Return the learner's newest checkpoint; ``validated``, whether the released mean is chosen by validation."""
+    row = conn.execute(CHECKPOINT, {"campaign": campaign_id, "validated": validated}).one_or_none()
+    if row is None:
+        return None
+    memory = None if row.memory is None else unpack64(row.memory)
+    closed = row.state == GenerationState.CLOSED
+    return Checkpoint(row.number, GenerationKind(row.kind), closed, unpack64(row.mean), memory, row.checksum)
+
+
+def opening_mean(conn: Connection, campaign_id: CampaignId, number: int) -> Float64 | None:
+    """Return the mean with which a generation was opened, closed or not; None when there is no such generation."""
+    found = conn.execute(OPENING_MEAN, {"campaign": campaign_id, "number": number}).scalar_one_or_none()
+    return None if found is None else unpack64(found)
 
 
 def validated(conn: Connection, campaign_id: CampaignId) -> dict[int, float]:

@@ -7,8 +7,9 @@ from functools import partial
 
 import pytest
 
+from scheduler.fits import StillComputing
 from scheduler.memory import Memory
-from scheduler.searches import Searches, StillReplaying
+from scheduler.searches import Searches
 from scheduler.sweep import Sweep
 from services.core.errors import LeadershipLost
 from services.core.ids import CampaignId
@@ -187,7 +188,7 @@ def test_a_long_replay_is_done_bit_by_bit(database: Database, database_url: str,
             tries += 1
             try:
                 search = searches.at(conn, brief, campaign, last)
-            except StillReplaying:
+            except StillComputing:
                 continue
             break
         assert tries > 3

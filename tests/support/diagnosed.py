@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.opening import compose_training
+from scheduler.opening import compose, vectors_of
 from services.config.document import sha256, to_json
 from services.core.campaign import Campaign, EncoderSpec, EvaluationSpec, ProtocolSpec, SearchSpec, ValidationSpec
 from services.core.ids import CampaignId, EpisodeId
@@ -99,7 +99,8 @@ def _generation(
     epoch: int,
     number: int,
 ) -> None:
-    composed = compose_training(campaign, number, search.ask(), search.mean, list(by_id), [])
+    vectors = vectors_of(search.ask(), search.mean, {})
+    composed = compose(campaign, GenerationKind.TRAINING, number, vectors, {Split.TRAINING: list(by_id)})
     with database.transaction() as conn:
         opened = generations.open_generation(
             conn, campaign_id, epoch=epoch, number=number, kind=GenerationKind.TRAINING, mean=search.mean,

@@ -106,6 +106,10 @@ CAMPAIGNS = st.builds(
         entropy_bonus=st.floats(0, 1),
         turn_bonus=st.floats(0, 1),
         half_width=st.floats(0.01, 10),
+        mean_rate=st.floats(0.01, 1),
+        antithetic=st.booleans(),
+        cost_weight=st.floats(0, 1),
+        cost_unit_usd=st.none() | st.floats(1e-9, 10),
     ),
     validation=st.builds(ValidationSpec, every=st.integers(1, 9), problems=st.integers(0, 99)),
     evaluation=st.builds(EvaluationSpec, problems=st.integers(0, 99)),
@@ -211,6 +215,8 @@ def test_the_hash_sees_every_field() -> None:
         (("search", "step_size"), "one-fifth", "search.step_size: got 'one-fifth'"),
         (("search", "entropy_bonus"), -1.0, "search.entropy_bonus: got -1.0"),
         (("search", "turn_bonus"), 101.0, "search.turn_bonus: got 101.0"),
+        (("search", "cost_weight"), -0.5, "search.cost_weight: got -0.5"),
+        (("search", "cost_unit_usd"), 0.0, "search.cost_unit_usd: got 0.0, wanted a number above 0"),
         (("encoder", "position"), "first", "encoder.position: got 'first'"),
         (("seed",), -1, "seed: got -1, wanted a number of at least 0"),
         (("weight",), 0.0, "weight: got 0.0, wanted a number above 0"),
@@ -268,7 +274,8 @@ problems: {source: generated, families: [chain_sum], training: 8, validation: 2,
 pool:
   - {name: ada, model: openai/ada, base_url: "local:pair", price: {input: 0.2, output: 0.8}}
 encoder: {singular_values: none}
-search: {population: 4, replicates: 3, generations: 2, sigma0: 0.1, step_size: tpa}
+search:
+  {population: 4, replicates: 3, generations: 2, sigma0: 0.1, step_size: tpa, mean_rate: 1.0, antithetic: false}
 budget: {usd: 10, hours: 1}
 """
 

@@ -19,14 +19,16 @@ from services.core.campaign import (
     SearchSpec,
     ValidationSpec,
 )
+from services.core.errors import SpecError
 from services.core.ledger.budget import bound_tokens, bound_usage, largest_call_cost
-from services.core.ledger.plan import plan_of
+from services.core.ledger.plan import episode_usd, plan_of, with_cost_unit
 from services.core.ledger.price import Price
 from services.core.ledger.usage import Usage
 from services.core.protocol.evidence import LONGEST
 from services.core.protocol.ports import Message
 from services.core.protocol.roles import Role
 from services.core.scoring.judge import ASKS
+from tests.support.campaigns import small_campaign
 
 CHEAP, DEAR = Price(Decimal("0.1"), Decimal("0.4")), Price(Decimal(3), Decimal(15))
 COUNTS = st.integers(0, 10**6)
@@ -152,3 +154,21 @@ def test_larger_limits_cost_more(small: ProtocolSpec, large: ProtocolSpec) -> No
     less, more = plan_of(campaign(protocol=small), [100]), plan_of(campaign(protocol=large), [100])
     assert less.largest_usd < more.largest_usd
     assert less.expected_tokens < more.expected_tokens
+
+
+def test_the_unit_of_cost_is_what_an_episode_is_expected_to_cost() -> None:
+    plain = small_campaign()
+    assert with_cost_unit(plain, (40, 60)) is plain
+    counting = replace(plain, search=replace(plain.search, cost_weight=0.1))
+    unit = with_cost_unit(counting, (40, 60)).search.cost_unit_usd
+    assert unit == pytest.approx(float(episode_usd(counting, (40, 60))), rel=1e-5)
+    alone = replace(plain, validation=ValidationSpec(1, 0), evaluation=EvaluationSpec(0))
+    plan = plan_of(alone, (40, 60))
+    assert float(episode_usd(alone, (40, 60))) == pytest.approx(float(plan.expected_usd / plan.episodes))
+    named = replace(plain, search=replace(plain.search, cost_weight=0.1, cost_unit_usd=0.5))
+    assert with_cost_unit(named, (40,)) is named
+    free = replace(counting, pool=tuple(replace(model, price=Price(Decimal(0), Decimal(0))) for model in plain.pool))
+    with pytest.raises(
+        SpecError, match=r"search\.cost_weight: got 0\.1, wanted 0, as no model of the pool has a price"
+    ):
+        with_cost_unit(free, (40,))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -9,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.core.campaign import Campaign
-from services.core.fitness import Incomplete, Outcome, bonus_of, fitness_of, is_shaped, ranks, shaped
+from services.core.fitness import (
+    Effort,
+    Incomplete,
+    Outcome,
+    bonus_of,
+    fitness_of,
+    is_shaped,
+    penalty_of,
+    ranks,
+    shaped,
+)
 from tests.support.campaigns import small_campaign
 
 REWARDS = st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=1, max_size=6)
@@ -107,12 +118,42 @@ def test_turns_are_counted_over_all_episodes() -> None:
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
 def test_bonuses_of_zero_leave_the_mean_reward_to_the_bit(rewards: list[float]) -> None:
     assert not is_shaped(small_campaign())
-    assert shaped(np.array(rewards), {}, small_campaign()).tolist() == rewards
+    assert shaped(np.array(rewards), Effort(), small_campaign()).tolist() == rewards
 
 
 def test_every_candidate_has_its_own_bonus() -> None:
     campaign = bonuses(0.5, 0.1)
-    fitness = shaped(np.array([0.25, 1.0]), {1: {0: 3}, 0: {0: 2, 1: 2}}, campaign)
+    fitness = shaped(np.array([0.25, 1.0]), Effort({1: {0: 3}, 0: {0: 2, 1: 2}}), campaign)
     assert fitness.tolist() == [0.25 + bonus_of([2, 2], campaign), 1.0 + bonus_of([3], campaign)]
     with pytest.raises(ValueError, match="no turns"):
-        shaped(np.array([0.25, 1.0]), {0: {0: 2}}, campaign)
+        shaped(np.array([0.25, 1.0]), Effort({0: {0: 2}}), campaign)
+
+
+def priced(weight: float, unit: float | None = 0.002, **bonus: float) -> Campaign:
+    campaign = small_campaign()
+    return replace(
+        campaign,
+        search=replace(campaign.search, cost_weight=weight, cost_unit_usd=unit, **bonus),  # type: ignore[arg-type]
+    )
+
+
+@given(st.floats(0, 100), st.decimals(0, 10, places=9), st.floats(1e-6, 10))
+def test_the_penalty_is_weight_times_the_mean_cost_in_units(weight: float, usd: Decimal, unit: float) -> None:
+    """Three episodes, the replicates of the small campaign."""
+    wanted = weight * float(usd) / 3 / unit
+    assert penalty_of(usd, priced(weight, unit)) == pytest.approx(wanted, rel=1e-12, abs=1e-12)
+
+
+def test_cost_is_taken_from_what_reward_and_bonuses_are() -> None:
+    campaign = priced(0.5)
+    spent = {0: Decimal("0.006"), 1: Decimal(0)}
+    assert shaped(np.array([0.75, 0.25]), Effort(spent=spent), campaign).tolist() == [0.25, 0.25]
+    both = priced(0.5, entropy_bonus=0.15)
+    found = shaped(np.array([0.75, 0.25]), Effort({0: {0: 1, 1: 1}, 1: {0: 2}}, spent), both)
+    assert found.tolist() == [0.75 + bonus_of([1, 1], both) - 0.5, 0.25]
+
+
+@pytest.mark.parametrize(("campaign", "spent"), [(priced(0.5), {0: Decimal(1)}), (priced(0.5, None), {})])
+def test_an_unknown_cost_is_no_cost_of_zero(campaign: Campaign, spent: dict[int, Decimal]) -> None:
+    with pytest.raises(ValueError, match="not known"):
+        shaped(np.array([0.75, 0.25]), Effort(spent=spent), campaign)

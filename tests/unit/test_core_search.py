@@ -80,7 +80,7 @@ def test_replay_is_bit_equal_at_any_kill_point(n: int, killed_after: int, step_s
     whole = SepCmaEs(11, n, 10, 0.05, start, step_size)
     vectors, checksums = run(whole, 9)
     told, met = vectors[:killed_after], checksums[: killed_after + 1]
-    rebuilt = replay(11, n, 10, 0.05, told, met, library_version(), start, step_size)
+    rebuilt = replay(SepCmaEs(11, n, 10, 0.05, start, step_size), told, met, library_version())
     assert rebuilt.generation == killed_after
     for vector in vectors[killed_after:]:
         rebuilt.ask()
@@ -89,6 +89,66 @@ def test_replay_is_bit_equal_at_any_kill_point(n: int, killed_after: int, step_s
     assert rebuilt.mean.tobytes() == whole.mean.tobytes()
     assert rebuilt.sigma.hex() == whole.sigma.hex()
     assert rebuilt.ask().tobytes() == whole.ask().tobytes()
+
+
+@given(
+    st.integers(3, 9),
+    st.sampled_from(StepSize),
+    st.floats(0.05, 1),
+    st.booleans(),
+    st.lists(st.lists(st.integers(0, 16), min_size=9, max_size=9), min_size=1, max_size=4),
+)
+@settings(max_examples=40, deadline=None)
+def test_every_setting_is_bit_equal_on_replay(
+    population: int, step_size: StepSize, mean_rate: float, antithetic: bool, history: list[list[int]]
+) -> None:
+    """One search is asked between the tells, as a scheduler does; the other is told alone, as a replay does."""
+    asked, replayed = (
+        SepCmaEs(7, 310, population, 0.1, None, step_size, mean_rate, antithetic)  # TPA begins at 300 dimensions
+        for _ in range(2)
+    )
+    for levels in history:
+        assert asked.ask().tobytes() == asked.ask().tobytes()
+        for search in (asked, replayed):
+            search.tell(np.array(levels[:population]) / 16)
+        assert asked.checksum() == replayed.checksum()
+    assert asked.mean.tobytes() == replayed.mean.tobytes()
+    assert asked.ask().tobytes() == replayed.ask().tobytes()
+
+
+@pytest.mark.parametrize("population", [8, 9])
+@pytest.mark.parametrize("step_size", list(StepSize))
+def test_antithetic_samples_mirror_each_other_in_the_mean(population: int, step_size: StepSize) -> None:
+    search = SepCmaEs(3, 400, population, 0.1, np.linspace(-1, 1, 400), step_size, antithetic=True)
+    for _ in range(4):
+        # Of an odd number the last is alone; under TPA the first two lie on the line of the last step.
+        steps = search.ask() - search.mean
+        paired = steps[: len(steps) // 2 * 2].reshape(-1, 2, 400)
+        np.testing.assert_allclose(paired[:, 0], -paired[:, 1], rtol=0, atol=1e-12)
+        assert len(np.unique(np.round(np.abs(paired[:, 0]), 9), axis=0)) == population // 2
+        search.tell(np.arange(population, dtype=np.float64))
+
+
+def test_the_mean_takes_a_part_of_the_step() -> None:
+    whole, half = SepCmaEs(3, 50, 8, 0.1), SepCmaEs(3, 50, 8, 0.1, mean_rate=0.5)
+    for search in (whole, half):
+        search.tell(np.arange(8.0))
+    np.testing.assert_allclose(half.mean, whole.mean / 2, rtol=1e-12)
+
+
+def test_settings_that_first_campaigns_did_not_have_leave_their_checksums_alone() -> None:
+    """Stored campaigns replay by them."""
+    plain = SepCmaEs(1, 20, 8, 0.1)
+    assert plain.checksum() == "0131ce8ce41efeb28df69a6580be273f94eef1e9800d4222ed3b458265175175"
+    others = [SepCmaEs(1, 20, 8, 0.1, mean_rate=0.5), SepCmaEs(1, 20, 8, 0.1, antithetic=True)]
+    others += [SepCmaEs(1, 20, 8, 0.1, mean_rate=0.5, antithetic=True)]
+    assert len({search.checksum() for search in [plain, *others]}) == 4
+
+
+@pytest.mark.parametrize("mean_rate", [0.0, -0.5, 1.5, math.nan])
+def test_an_impossible_mean_rate_is_refused(mean_rate: float) -> None:
+    with pytest.raises(ValueError, match="mean_rate"):
+        SepCmaEs(1, 10, 8, 0.1, mean_rate=mean_rate)
 
 
 @pytest.mark.parametrize("n", [12, 400])
@@ -109,7 +169,7 @@ def test_another_step_size_is_noticed_at_the_first_checksum(stored: StepSize) ->
     checksum = SepCmaEs(5, 30, 8, 0.1, step_size=stored).checksum()
     (other,) = set(StepSize) - {stored}
     with pytest.raises(ReplayMismatch, match="generation 0"):
-        replay(5, 30, 8, 0.1, [], [checksum], "", step_size=other)
+        replay(SepCmaEs(5, 30, 8, 0.1, step_size=other), [], [checksum], "")
 
 
 def test_zero_is_where_a_search_without_a_start_begins() -> None:
@@ -157,18 +217,18 @@ def test_a_fork_starts_where_its_parent_stood() -> None:
     fork = SepCmaEs(5, 30, 8, 0.1, start)
     np.testing.assert_array_equal(fork.mean, start)
     vectors, checksums = run(fork, 3)
-    assert replay(5, 30, 8, 0.1, vectors, checksums, "", start).checksum() == fork.checksum()
+    assert replay(SepCmaEs(5, 30, 8, 0.1, start), vectors, checksums, "").checksum() == fork.checksum()
 
 
 def test_a_mismatch_names_both_versions_and_the_way_out() -> None:
     vectors, checksums = run(SepCmaEs(5, 30, 8, 0.1), 3)
     vectors[1] = vectors[1][::-1] + np.arange(8)
     with pytest.raises(ReplayMismatch) as caught:
-        replay(5, 30, 8, 0.1, vectors, checksums, "cma 3.2.2, numpy 1.0")
+        replay(SepCmaEs(5, 30, 8, 0.1), vectors, checksums, "cma 3.2.2, numpy 1.0")
     for part in ("generation 2", "cma 3.2.2, numpy 1.0", library_version(), "campaign fork"):
         assert part in str(caught.value)
     with pytest.raises(ValueError, match="5 checksums for 3"):
-        replay(5, 30, 8, 0.1, vectors, [*checksums, "x"], "")
+        replay(SepCmaEs(5, 30, 8, 0.1), vectors, [*checksums, "x"], "")
 
 
 def improvement(n: int, reward: str, generations: int, step_size: StepSize) -> tuple[float, float]:

@@ -59,7 +59,7 @@ def test_oracle_is_no_worse_than_the_best_per_family_which_is_no_worse_than_any_
 @given(tables)
 def test_the_paired_difference_is_to_the_best_single_model(table: Rewards) -> None:
     result = comparison.compare(scores_of(table), seed=1)
-    (difference,) = result.differences
+    (difference,) = result.headline
     found = estimates(result)
     assert found[difference.against] == max(found[name] for name in MODELS)
     assert difference.interval.estimate == pytest.approx(found[comparison.COORDINATOR] - found[difference.against])
@@ -67,8 +67,8 @@ def test_the_paired_difference_is_to_the_best_single_model(table: Rewards) -> No
 
 def test_differences_use_only_problems_that_both_answered() -> None:
     scores = scores_of({"mean": [1.0, 1.0, 0.0], "ada": [0.0, 1.0], "bob": [0.0, 0.0]})
-    (difference,) = comparison.compare(scores, seed=1).differences
-    assert difference.n == 2
+    difference, *_ = comparison.compare(scores, seed=1).differences
+    assert (difference.against, difference.n) == ("ada", 2)
     assert difference.interval.estimate == pytest.approx(0.5)
 
 
@@ -83,6 +83,46 @@ def test_the_same_scores_give_the_same_intervals() -> None:
     scores = scores_of({"mean": values, "ada": values[::-1], "bob": [value**2 for value in values]})
     assert comparison.compare(scores, seed=4) == comparison.compare(scores, seed=4)
     assert comparison.compare(scores, seed=4) != comparison.compare(scores, seed=5)
+
+
+@given(tables)
+def test_every_policy_has_a_paired_difference_and_bounds_have_no_p_value(table: Rewards) -> None:
+    result = comparison.compare(scores_of(table, ("sums", "words")), seed=1)
+    assert [each.against for each in result.differences] == [line.policy for line in result.lines[1:]]
+    found = estimates(result)
+    for each in result.differences:
+        assert each.interval.estimate == pytest.approx(found[comparison.COORDINATOR] - found[each.against])
+        assert each.discordance.wins + each.discordance.losses + each.discordance.ties == each.n
+        assert (each.p is None) is (each.against in (comparison.FAMILY_BEST, comparison.ORACLE))
+        assert (each.adjusted is None) is (each.p is None)
+        if each.p is not None and each.adjusted is not None:
+            assert each.p <= each.adjusted <= min(1.0, len(MODELS) * each.p) + 1e-12
+
+
+def test_repeats_of_a_problem_are_no_independent_evidence() -> None:
+    """Ten problems asked eight times tell as much as asked once when the repeats agree."""
+    once = scores_of({"mean": [1.0] * 10, "ada": [0.0] * 6 + [1.0] * 4})
+    often = once * 8
+    first, second = comparison.compare(once, seed=1), comparison.compare(often, seed=1)
+    assert [line.interval for line in first.lines] == [line.interval for line in second.lines]
+    assert first.differences == second.differences
+    assert [line.repeats for line in second.lines] == [8, 8]
+    assert first.differences[0].p == pytest.approx(2 / 2**6)
+
+
+def test_the_best_per_family_is_chosen_on_labels_where_there_are_any() -> None:
+    """The labels prefer bob on words although ada is better on the held-out words: that is what it would have got."""
+    table = {"mean": [1.0] * 4, "ada": [1.0, 1.0, 1.0, 1.0], "bob": [0.0, 0.0, 0.0, 1.0]}
+    scores = scores_of(table, ("sums", "words"))
+    optimistic = estimates(comparison.compare(scores, seed=1))
+    labelled = comparison.compare(scores, 1, {"sums": "ada", "words": "bob"})
+    assert optimistic[comparison.FAMILY_BEST] == 1.0
+    assert estimates(labelled)[comparison.FAMILY_BEST_LABELLED] == 0.75
+    assert comparison.FAMILY_BEST not in estimates(labelled)
+    line = next(line for line in labelled.lines if line.policy == comparison.FAMILY_BEST_LABELLED)
+    assert not line.bound
+    only_sums = comparison.compare(scores, 1, {"sums": "ada"})
+    assert comparison.FAMILY_BEST in estimates(only_sums), "a family without labels"
 
 
 def test_no_scores_give_an_empty_comparison() -> None:

@@ -6,19 +6,26 @@ import numpy as np
 import pytest
 
 from scheduler.closing import Result, result_of
-from scheduler.opening import compose_evaluation, compose_training, compose_validation
-from services.core.fitness import Incomplete, bonus_of
+from scheduler.opening import Composition, compose, vectors_of
+from services.core.campaign import Campaign
+from services.core.fitness import Effort, Incomplete, bonus_of
+from services.core.problem import Split
 from services.core.states import CandidateKind, EpisodeState, GenerationKind, Purpose
 from services.storage.records import Outcome
 from tests.support.campaigns import small_campaign
 
-TRAINING_IDS, VALIDATION_IDS, HELDOUT_IDS = [11, 12, 13, 14, 15, 16], [21, 22], [31, 32, 33]
+HELDOUT_IDS = [31, 32, 33]
+IDS = {Split.TRAINING: [11, 12, 13, 14, 15, 16], Split.VALIDATION: [21, 22], Split.HELDOUT: HELDOUT_IDS}
+
+
+def composed(campaign: Campaign, kind: GenerationKind, number: int = 0) -> Composition:
+    return compose(campaign, kind, number, vectors_of(np.ones((4, 24)), np.zeros(24), {}), IDS)
 
 
 def test_all_samples_of_a_generation_meet_the_same_problems_with_the_same_seeds() -> None:
     campaign = small_campaign()
-    composed = compose_training(campaign, 0, np.ones((4, 24)), np.zeros(24), TRAINING_IDS, VALIDATION_IDS)
-    samples = [episode for episode in composed.episodes if episode.purpose is Purpose.TRAINING]
+    composition = composed(campaign, GenerationKind.TRAINING)
+    samples = [episode for episode in composition.episodes if episode.purpose is Purpose.TRAINING]
     assert len(samples) == 12
     by_candidate = [[(e.replicate, e.problem_id, e.seed) for e in samples if e.candidate == c] for c in range(4)]
     assert all(rows == by_candidate[0] for rows in by_candidate)
@@ -28,8 +35,8 @@ def test_all_samples_of_a_generation_meet_the_same_problems_with_the_same_seeds(
 def test_fresh_minibatches_differ_between_samples() -> None:
     campaign = small_campaign()
     campaign = replace(campaign, search=replace(campaign.search, minibatch="fresh"))
-    composed = compose_training(campaign, 0, np.ones((4, 24)), np.zeros(24), TRAINING_IDS, VALIDATION_IDS)
-    seeds = [episode.seed for episode in composed.episodes if episode.purpose is Purpose.TRAINING]
+    composition = composed(campaign, GenerationKind.TRAINING)
+    seeds = [episode.seed for episode in composition.episodes if episode.purpose is Purpose.TRAINING]
     assert len(set(seeds)) == 12
 
 
@@ -37,13 +44,8 @@ def test_the_mean_is_validated_when_it_is_due() -> None:
     campaign = small_campaign()
     campaign = replace(campaign, validation=replace(campaign.validation, every=2))
     kinds = [
-        {
-            candidate.kind
-            for candidate in compose_training(
-                campaign, n, np.ones((4, 24)), np.zeros(24), TRAINING_IDS, VALIDATION_IDS
-            ).candidates
-        }
-        for n in range(3)
+        {candidate.kind for candidate in composed(campaign, GenerationKind.TRAINING, number).candidates}
+        for number in range(3)
     ]
     assert kinds == [
         {CandidateKind.SAMPLE, CandidateKind.MEAN},
@@ -53,22 +55,22 @@ def test_the_mean_is_validated_when_it_is_due() -> None:
 
 
 def test_an_evaluation_compares_all_policies_on_the_same_problems() -> None:
-    composed = compose_evaluation(small_campaign(), np.zeros(24), HELDOUT_IDS)
-    assert [candidate.kind for candidate in composed.candidates] == [
+    composition = composed(small_campaign(), GenerationKind.EVALUATION)
+    assert [candidate.kind for candidate in composition.candidates] == [
         CandidateKind.MEAN,
         CandidateKind.SINGLE,
         CandidateKind.SINGLE,
         CandidateKind.RANDOM,
     ]
-    problems = [[e.problem_id for e in composed.episodes if e.candidate == c] for c in range(4)]
+    problems = [[e.problem_id for e in composition.episodes if e.candidate == c] for c in range(4)]
     assert sorted(problems[0]) == HELDOUT_IDS
     assert all(row == problems[0] for row in problems)
 
 
 def test_validation_alone_measures_the_mean() -> None:
-    composed = compose_validation(small_campaign(), np.zeros(24), VALIDATION_IDS)
-    assert [candidate.kind for candidate in composed.candidates] == [CandidateKind.MEAN]
-    assert len(composed.episodes) == 2
+    composition = composed(small_campaign(), GenerationKind.VALIDATION)
+    assert [candidate.kind for candidate in composition.candidates] == [CandidateKind.MEAN]
+    assert len(composition.episodes) == 2
 
 
 def outcome(
@@ -82,8 +84,8 @@ def outcome(
 def test_fitness_is_the_mean_reward_whatever_the_order() -> None:
     outcomes = [outcome(c, r, float((c + r) % 2)) for c in range(4) for r in range(3)]
     outcomes += [outcome(0, r, 1.0, CandidateKind.MEAN) for r in range(2)]
-    first = result_of(small_campaign(), GenerationKind.TRAINING, outcomes, {})
-    second = result_of(small_campaign(), GenerationKind.TRAINING, outcomes[::-1], {})
+    first = result_of(small_campaign(), GenerationKind.TRAINING, outcomes, Effort())
+    second = result_of(small_campaign(), GenerationKind.TRAINING, outcomes[::-1], Effort())
     assert isinstance(first, Result)
     assert isinstance(second, Result)
     assert first.fitness is not None
@@ -99,7 +101,7 @@ def test_a_missing_reward_is_never_a_number(kind: CandidateKind) -> None:
     outcomes = [
         replace(row, reward=None) if row.candidate_kind is kind and row.replicate == 0 else row for row in outcomes
     ]
-    assert isinstance(result_of(small_campaign(), GenerationKind.TRAINING, outcomes, {}), Incomplete)
+    assert isinstance(result_of(small_campaign(), GenerationKind.TRAINING, outcomes, Effort()), Incomplete)
 
 
 def test_bonuses_count_in_training_and_nowhere_else() -> None:
@@ -108,8 +110,8 @@ def test_bonuses_count_in_training_and_nowhere_else() -> None:
     outcomes = [outcome(c, r, 1.0) for c in range(4) for r in range(3)]
     outcomes += [outcome(0, r, 0.5, CandidateKind.MEAN) for r in range(2)]
     chosen = {0: {0: 3}, 1: {0: 2, 1: 1}, 2: {0: 4, 1: 2}, 3: {1: 6}}
-    plain = result_of(campaign, GenerationKind.TRAINING, outcomes, chosen)
-    found = result_of(shaped, GenerationKind.TRAINING, outcomes, chosen)
+    plain = result_of(campaign, GenerationKind.TRAINING, outcomes, Effort(chosen))
+    found = result_of(shaped, GenerationKind.TRAINING, outcomes, Effort(chosen))
     assert isinstance(plain, Result)
     assert isinstance(found, Result)
     assert plain.fitness is not None

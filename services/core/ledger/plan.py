@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from services.core.campaign import Campaign, EvidenceUse, ProtocolSpec
+from services.core.errors import SpecError
 from services.core.ledger.assumptions import BYTES_PER_TOKEN, NOTE_BYTES, TYPICAL_OUTPUT_TOKENS
 from services.core.ledger.budget import bound_usage
 from services.core.ledger.price import Price
@@ -44,6 +45,7 @@ class Plan:
     training_episodes: int
     validation_episodes: int
     evaluation_episodes: int
+    labelling_episodes: int
     largest_calls: int
     largest_tokens: int
     largest_usd: Decimal
@@ -53,7 +55,8 @@ class Plan:
 
     @property
     def episodes(self) -> int:
-        return self.training_episodes + self.validation_episodes + self.evaluation_episodes
+        measured = self.validation_episodes + self.evaluation_episodes
+        return self.labelling_episodes + self.training_episodes + measured
 
 
 def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
@@ -63,9 +66,11 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
         campaign: the resolved specification.
         question_bytes: UTF-8 length of each question it may use; the longest and the mean are looked at.
     """
-    training = campaign.search.population * campaign.search.replicates * campaign.search.generations
+    training = campaign.search.candidates * campaign.search.trials * campaign.search.rounds
+    labelling = len(campaign.pool) * campaign.labels.problems * campaign.labels.repeats
     validation = _validation_episodes(campaign)
     coordinated, single = _evaluation_episodes(campaign)
+    evaluation, single = coordinated + single, single + labelling
     several = training + validation + coordinated
     rivals = rivals_plan(campaign, question_bytes)
     longest = max(question_bytes, default=0)
@@ -91,7 +96,8 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
         population=campaign.search.population,
         training_episodes=training,
         validation_episodes=validation,
-        evaluation_episodes=coordinated + single + rivals.episodes,
+        evaluation_episodes=evaluation + rivals.episodes,
+        labelling_episodes=labelling,
         largest_calls=several * turns + single + rated * ASKS + rivals.largest.calls,
         largest_tokens=most.total + most_single.total + most_rated.total + rivals.largest.tokens,
         largest_usd=_largest_cost(chosen, most)
@@ -107,10 +113,34 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
     )
 
 
+def episode_usd(campaign: Campaign, question_bytes: Sequence[int]) -> Decimal:
+    """Return what a training episode is expected to cost, by the assumptions of the plan; nobody rates it."""
+    mean = sum(question_bytes) // max(1, len(question_bytes))
+    output = min(TYPICAL_OUTPUT_TOKENS, campaign.protocol.max_output_tokens)
+    usual = _episode(campaign.protocol, mean, (campaign.protocol.max_turns + 1) // 2, output, BYTES_PER_TOKEN)
+    return _mean_cost([campaign.pool[agent].price for agent in Layout.of_campaign(campaign).agents], usual)
+
+
+def with_cost_unit(campaign: Campaign, question_bytes: Sequence[int]) -> Campaign:
+    """Return the campaign with the unit in which costs count, where they count and nobody gave one.
+
+    Raises:
+        SpecError: its models cost nothing.
+    """
+    search = campaign.search
+    if search.cost_weight == 0 or search.cost_unit_usd is not None:
+        return campaign
+    unit = float(f"{episode_usd(campaign, question_bytes):.6g}")
+    if unit == 0:
+        wanted = "0, as no model of the pool has a price; or name search.cost_unit_usd"
+        raise SpecError("search.cost_weight", search.cost_weight, wanted)
+    return replace(campaign, search=replace(search, cost_unit_usd=unit))
+
+
 def _validation_episodes(campaign: Campaign) -> int:
     if not campaign.validation.problems:
         return 0
-    rounds = sum(validates(number, campaign.validation.every) for number in range(campaign.search.generations))
+    rounds = sum(validates(number, campaign.validation.every) for number in range(campaign.search.rounds))
     return (rounds + 1) * campaign.validation.problems  # and the last mean, after the search
 
 

@@ -1,4 +1,4 @@
-"""What a search over parameter vectors looks like from outside."""
+"""What learners look like from outside."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Search(Protocol):
-    """Proposes vectors and learns from their fitness; maximises.
+class Learner(Protocol):
+    """Proposes parameter vectors; what it is told afterwards is its own.
 
-    ``ask`` between two ``tell`` returns the same population however often it is called, so that a scheduler may die
-    and ask again. State changes in ``tell`` alone.
+    ``ask`` between two tellings returns the same population however often it is called, so that a scheduler may die
+    and ask again. State changes in telling alone.
     """
 
     @property
@@ -24,7 +24,7 @@ class Search(Protocol):
 
     @property
     def generation(self) -> int:
-        """Number of fitness vectors told so far."""
+        """Number of generations told so far."""
         ...
 
     @property
@@ -33,11 +33,21 @@ class Search(Protocol):
         ...
 
     @property
-    def sigma(self) -> float: ...
+    def sigma(self) -> float:
+        """The step size, above 0."""
+        ...
 
     def ask(self) -> NDArray[np.float64]:
         """Return this generation's population, shape (population, dimension)."""
         ...
+
+    def checksum(self) -> str:
+        """Return 64 hex digits over the state after the last telling; ``ask`` does not change them."""
+        ...
+
+
+class Search(Learner, Protocol):
+    """Learns from its vectors' fitness alone, which it maximises; its seed and the fitness vectors rebuild it."""
 
     def tell(self, fitness: NDArray[np.float64]) -> None:
         """Learn from the population's fitness, shape (population,), higher is better.
@@ -45,10 +55,6 @@ class Search(Protocol):
         Raises:
             ValueError: wrong shape, NaN or infinity; the search is as it was before.
         """
-        ...
-
-    def checksum(self) -> str:
-        """Return 64 hex digits over the state after the last ``tell``; ``ask`` does not change them."""
         ...
 
 

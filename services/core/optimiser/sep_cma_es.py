@@ -8,12 +8,17 @@ bit.
 The step size adapts as pycma chooses (two-point from 300 dimensions on, where the authors' search is, and by the
 evolution path below), or by the evolution path always. At the paper's size the latter hardly moves it in 60 generations
 (trinity.md 5.4); the former walks, and spends two samples of each generation on the line of the last step.
+
+Two options go beyond the paper. The mean may take a part of each step only (c_m of Hansen's tutorial): under noise it
+is better to look far and to walk little, because the part of the step that is luck shrinks with it while the samples
+stay as easy to tell apart. And samples may come in antithetic pairs around the mean. Their worth: docs/search.md.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from typing import Any
 
 import cma
@@ -25,6 +30,9 @@ from services.core import seeds
 from services.core.campaign import StepSize
 from services.core.optimiser.ports import Search
 from services.core.optimiser.vectors import checked_fitness, first_mean
+
+# Standard normal numbers in an array of the shape asked for, whose first number counts vectors.
+Draw = Callable[..., NDArray[np.float64]]
 
 
 def library_version() -> str:
@@ -43,6 +51,8 @@ class SepCmaEs(Search):
         sigma0: float,
         start: NDArray[np.float64] | None = None,
         step_size: StepSize = StepSize.TPA,
+        mean_rate: float = 1.0,
+        antithetic: bool = False,
     ) -> None:
         """Start a search.
 
@@ -53,6 +63,8 @@ class SepCmaEs(Search):
             sigma0: first step size, above 0.
             start: first mean, shape (dimension,), finite; None for zero.
             step_size: how sigma adapts.
+            mean_rate: part of the recombined step that the mean takes, above 0, at most 1.
+            antithetic: draw samples in pairs that mirror each other in the mean; of an odd number the last is alone.
 
         Raises:
             ValueError: a value outside these bounds.
@@ -62,11 +74,14 @@ class SepCmaEs(Search):
                 f"got dimension {dimension}, population {population}, sigma0 {sigma0}; "
                 "wanted at least 2, at least 3, and a finite number above 0"
             )
+        if not 0 < mean_rate <= 1:
+            raise ValueError(f"got mean_rate {mean_rate}, wanted above 0 and at most 1")
         mean = first_mean(start, dimension)
         self._seed = seed
         self._samples = seeds.generator(seed, "search", "samples")
-        self._step_size = step_size
-        self._strategy = _strategy(mean, population, sigma0, self._samples, step_size)
+        self._name = _name(step_size, mean_rate, antithetic)
+        draw = _pairs(self._samples) if antithetic else _independent(self._samples)
+        self._strategy = _strategy(mean, population, sigma0, draw, step_size, mean_rate)
         self._asked: list[NDArray[np.float64]] | None = None
         self._generation = 0
         self._checksum = self._digest()
@@ -125,8 +140,7 @@ class SepCmaEs(Search):
     def _digest(self) -> str:
         strategy = self._strategy
         scaling = np.broadcast_to(np.asarray(strategy.sigma_vec.scaling, dtype="<f8"), (self.dimension,))
-        name = "sep-cma-es 1" if self._step_size is StepSize.TPA else f"sep-cma-es 1 {self._step_size}"
-        digest = hashlib.sha256(f"{name}|{self._generation}|{self.dimension}|{self.population}|".encode())
+        digest = hashlib.sha256(f"{self._name}|{self._generation}|{self.dimension}|{self.population}|".encode())
         digest.update(np.asarray(strategy.mean, dtype="<f8").tobytes())
         digest.update(np.asarray([strategy.sigma], dtype="<f8").tobytes())
         digest.update(np.ascontiguousarray(scaling).tobytes())
@@ -134,14 +148,35 @@ class SepCmaEs(Search):
         return digest.hexdigest()
 
 
+def _name(step_size: StepSize, mean_rate: float, antithetic: bool) -> str:
+    """Return what the checksum begins with; a setting that first campaigns did not have is named where it is used."""
+    parts = ["sep-cma-es 1"] + [str(step_size)] * (step_size is not StepSize.TPA)
+    parts += [f"mean rate {mean_rate!r}"] * (mean_rate != 1) + ["antithetic"] * antithetic
+    return " ".join(parts)
+
+
+def _independent(samples: np.random.Generator) -> Draw:
+    return lambda *shape: samples.standard_normal(shape)
+
+
+def _pairs(samples: np.random.Generator) -> Draw:
+    def draw(*shape: int) -> NDArray[np.float64]:
+        count, *rest = shape
+        half = samples.standard_normal((math.ceil(count / 2), *rest))
+        return np.stack([half, -half], axis=1).reshape(-1, *rest)[:count]
+
+    return draw
+
+
 def _strategy(
-    mean: NDArray[np.float64], population: int, sigma0: float, samples: np.random.Generator, step_size: StepSize
+    mean: NDArray[np.float64], population: int, sigma0: float, draw: Draw, step_size: StepSize, mean_rate: float
 ) -> Any:
     options = {
         "popsize": population,
         "CMA_diagonal": True,
         "AdaptSigma": CMAAdaptSigmaCSA if step_size is StepSize.CSA else True,
-        "randn": lambda *shape: samples.standard_normal(shape),
+        "CMA_cmean": mean_rate,
+        "randn": draw,
         "seed": math.nan,  # otherwise pycma seeds numpy's global generator
         "verbose": -9,
         "verb_log": 0,

@@ -103,13 +103,17 @@ def _stages(scope: Scope, campaign_id: CampaignId, closed: Counter[str], coordin
     if campaign is None:
         return []
     wanted = {
-        GenerationKind.TRAINING: campaign.search.generations,
+        GenerationKind.LABELLING: campaign.first_training,
+        GenerationKind.TRAINING: campaign.search.rounds,
         GenerationKind.VALIDATION: int(campaign.validation.problems > 0),
         GenerationKind.EVALUATION: int(campaign.evaluation.problems > 0),
     }
     counts = [(f"closed {kind} generations", count, closed[kind]) for kind, count in wanted.items()]
     return [
         Finding(scope.name(campaign_id), what, str(count), str(found))
-        for what, count, found in [*counts, ("released coordinators", 1, coordinators)]
+        for what, count, found in [
+            *counts,
+            ("released coordinators", int(campaign.search.coordinator is None), coordinators),
+        ]
         if count != found
     ]

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, TextClause
 
 from services.core.campaign import Campaign
 from services.core.ids import CampaignId
-from services.core.optimiser.ports import Search
+from services.core.optimiser.ports import Learner
 from services.storage.records import CampaignRecord
 
 
@@ -59,7 +59,7 @@ class Scope:
     specifications: Mapping[CampaignId, Campaign]
     unreadable: Mapping[CampaignId, str]
     patience: Patience
-    searches: dict[CampaignId, Search] = field(default_factory=dict)
+    searches: dict[CampaignId, Learner] = field(default_factory=dict)
 
     @property
     def ids(self) -> dict[str, list[CampaignId]]:

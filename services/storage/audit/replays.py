@@ -1,10 +1,9 @@
-"""I6: the stored generations are those of the search that the campaign's seed and their fitness vectors lead to."""
+"""I6: the stored generations are those of the learner that the campaign's seed and their fitness vectors lead to."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -12,16 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Connection, Row, text
 
-from services.core.campaign import Campaign
-from services.core.errors import ReplayMismatch, SpecError
 from services.core.ids import CampaignId
-from services.core.optimiser.ports import Search
-from services.core.optimiser.replay import Replay
-from services.core.policy.layout import Layout
-from services.core.states import GenerationKind, GenerationState
+from services.core.optimiser.ports import Learner
+from services.core.states import GenerationKind
 from services.storage.audit.findings import Finding, Judge, Scope
-from services.storage.binary import pack32, pack64, unpack64
-from services.storage.records import CampaignRecord, Float64
+from services.storage.audit.learners import History, Told, checkpoints_of, digest64, fitted_of
+from services.storage.binary import pack32, unpack32, unpack64
+from services.storage.records import Float64
 
 # Vectors are compared by their digests: a long campaign's means would fill the memory.
 GENERATIONS = text("""
@@ -33,6 +29,7 @@ select c.id, g.mean, g.sigma
 from campaign c join generation g on g.campaign_id = c.forked_from_id and g.number = c.forked_from_generation
 where c.id = any(cast(:ids as bigint[])) and g.state = 'closed'
 """)
+COORDINATORS = text("select name, theta from coordinator where name = any(cast(:names as text[]))")
 RELEASED = text("""
 select campaign_id, name, generation, sha256(theta) as theta from coordinator
 where campaign_id = any(cast(:ids as bigint[])) order by campaign_id, id
@@ -42,34 +39,6 @@ select g.campaign_id, g.number, g.mean from generation g
 join coordinator o on o.campaign_id = g.campaign_id and o.generation = g.number
 where g.campaign_id = any(cast(:ids as bigint[]))
 """)
-
-
-@dataclass(frozen=True)
-class History:
-    """A campaign's search as stored; ``origin`` is where a fork starts, None also when that is not there."""
-
-    record: CampaignRecord
-    campaign: Campaign
-    generations: Sequence[Row[Any]]
-    origin: tuple[Float64, float] | None
-
-    @property
-    def training(self) -> list[Row[Any]]:
-        return [
-            row
-            for row in self.generations
-            if row.kind == GenerationKind.TRAINING and row.state != GenerationState.CANCELLED
-        ]
-
-    def replay(self) -> Replay:
-        """Return the search before its first step; ValueError or SpecError when there is none that fits."""
-        search = self.campaign.search
-        start, sigma0 = self.origin or (Layout.of_campaign(self.campaign).start(self.record.seed), search.sigma0)
-        told = [unpack64(row.fitness) for row in self.training if row.fitness is not None]
-        checksums = [row.checksum for row in self.training]
-        version = self.record.versions.get("search", "an unknown version")
-        seed, dimension = self.record.seed, self.record.dimension
-        return Replay(seed, dimension, search.population, sigma0, told, checksums, version, start, search.step_size)
 
 
 def read(conn: Connection, scope: Scope) -> Judge:
@@ -89,11 +58,35 @@ def read(conn: Connection, scope: Scope) -> Judge:
 
 def _histories(conn: Connection, scope: Scope) -> list[History]:
     generations = _grouped(conn.execute(GENERATIONS, scope.ids).all())
-    origins = {row.id: (unpack64(row.mean), row.sigma) for row in conn.execute(ORIGINS, scope.ids)}
+    origins = {**_compared(conn, scope), **_forked(conn, scope)}
     return [
-        History(scope.campaigns[campaign_id], campaign, generations.get(campaign_id, []), origins.get(campaign_id))
+        History(
+            scope.campaigns[campaign_id],
+            campaign,
+            generations.get(campaign_id, []),
+            origins.get(campaign_id),
+            fitted_of(conn, campaign_id, campaign),
+            checkpoints_of(conn, scope, campaign_id, campaign),
+        )
         for campaign_id, campaign in scope.specifications.items()
     ]
+
+
+def _forked(conn: Connection, scope: Scope) -> dict[CampaignId, tuple[Float64, float]]:
+    return {CampaignId(row.id): (unpack64(row.mean), row.sigma) for row in conn.execute(ORIGINS, scope.ids)}
+
+
+def _compared(conn: Connection, scope: Scope) -> dict[CampaignId, tuple[Float64, float]]:
+    """Return the vectors of released coordinators that campaigns compare, with the step size of their specification."""
+    searches = {campaign_id: campaign.search for campaign_id, campaign in scope.specifications.items()}
+    names = sorted({search.coordinator for search in searches.values() if search.coordinator is not None})
+    rows = conn.execute(COORDINATORS, {"names": names}) if names else ()
+    thetas = {row.name: unpack32(row.theta).astype(np.float64) for row in rows}
+    return {
+        campaign_id: (thetas[search.coordinator], search.sigma0)
+        for campaign_id, search in searches.items()
+        if search.coordinator in thetas
+    }
 
 
 def _grouped(rows: Sequence[Row[Any]]) -> dict[CampaignId, list[Row[Any]]]:
@@ -107,7 +100,8 @@ def _replayed(
     if fork is not None and history.origin is None:
         where = f"campaign {fork.campaign_id}, generation {fork.generation}"
         return [Finding(name, "the fork's origin", f"{where}, closed", "not there")]
-    found, search = _trained(history)
+    found, search = history.trained()
+    found += _labelled(history)
     if search is not None:
         if search.generation < len(history.training):
             scope.searches[history.record.id] = search
@@ -116,46 +110,33 @@ def _replayed(
     return [Finding(name, place, wanted, seen) for place, wanted, seen in found]
 
 
-def _trained(history: History) -> tuple[list[tuple[str, str, str]], Search | None]:
-    """Step through the training generations; the search is None when the stored ones do not lead to its end."""
-    found: list[tuple[str, str, str]] = []
-    place = "history"
-    try:
-        again = history.replay()
-        for row in history.training:
-            place = f"generation {row.number}"
-            found += [(place, *difference) for difference in _differences(row, again.search)]
-            again.step()
-    except (ReplayMismatch, SpecError, ValueError) as error:
-        return [*found, (place, "a search that replays", str(error))], None
-    return found, again.search
+def _labelled(history: History) -> list[Told]:
+    """A labelling generation opens before anything is learnt."""
+    return [
+        (f"generation {row.number}", "the mean, sigma and checksum of the campaign's beginning", "others")
+        for row in history.standing
+        if row.kind == GenerationKind.LABELLING
+        and (row.checksum, row.sigma, row.mean)
+        != (history.beginning.checksum(), history.beginning.sigma, digest64(history.beginning.mean))
+    ]
 
 
-def _differences(row: Row[Any], search: Search) -> list[tuple[str, str]]:
-    found = []
-    if row.mean != _digest64(search.mean):
-        found.append(("the mean of the replayed search, to the bit", "another mean"))
-    if row.sigma != search.sigma:
-        found.append((f"sigma {search.sigma!r}, by replay", f"sigma {row.sigma!r}"))
-    return found
-
-
-def _measured(history: History, search: Search) -> list[tuple[str, str, str]]:
+def _measured(history: History, search: Learner) -> list[Told]:
     """The generations after the search measure means that it went through."""
-    means = {row.mean for row in history.training} | {_digest64(search.mean)}
+    means = {row.mean for row in history.training} | {digest64(search.mean)}
     found = []
-    for row in history.generations:
-        if row.kind == GenerationKind.TRAINING or row.state == GenerationState.CANCELLED:
+    for row in history.standing:
+        if row.kind in (GenerationKind.TRAINING, GenerationKind.LABELLING):
             continue
-        known = {_digest64(search.mean)} if row.kind == GenerationKind.VALIDATION else means
+        known = {digest64(search.mean)} if row.kind == GenerationKind.VALIDATION else means
         if (row.checksum, row.sigma) != (search.checksum(), search.sigma) or row.mean not in known:
             found.append((f"generation {row.number}", "checksum, sigma and a mean of the replayed search", "others"))
     return found
 
 
 def _coordinators(
-    history: History, search: Search, released: Sequence[Row[Any]], means: Mapping[tuple[int, int], Float64]
-) -> list[tuple[str, str, str]]:
+    history: History, search: Learner, released: Sequence[Row[Any]], means: Mapping[tuple[int, int], Float64]
+) -> list[Told]:
     found = []
     for row in released:
         if row.campaign_id != history.record.id:
@@ -164,10 +145,6 @@ def _coordinators(
         if row.theta != _digest32(mean):
             found.append((f"coordinator {row.name}", f"the mean of generation {row.generation}", "another vector"))
     return found
-
-
-def _digest64(vector: npt.NDArray[np.float64]) -> bytes:
-    return hashlib.sha256(pack64(vector)).digest()
 
 
 def _digest32(vector: npt.NDArray[np.float64]) -> bytes:

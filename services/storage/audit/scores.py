@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Any
 
 from sqlalchemy import Connection, Row, text
 
 from services.core.campaign import Campaign
-from services.core.fitness import Incomplete, Outcome, fitness_of, is_shaped, ranks, shaped
-from services.core.ids import CampaignId
+from services.core.composition import Key, wanted_episodes
+from services.core.fitness import Effort, Incomplete, Outcome, fitness_of, is_shaped, ranks, shaped
+from services.core.ids import CampaignId, GenerationId
 from services.core.states import CandidateKind, GenerationKind, Purpose
+from services.storage import efforts
 from services.storage.audit.findings import Finding, Judge, Scope
-from services.storage.audit.plan import Key, wanted_episodes
 from services.storage.binary import pack64
 
 CLOSED = text("""
@@ -37,18 +38,6 @@ order by g.id, c.kind, c.index, e.purpose
 """)
 
 
-# Wanted only where agents and turns count in the fitness.
-CHOSEN = text("""
-select g.id as generation_id, c.index as place_in_kind, t.agent, count(*) as turns
-from generation g
-join candidate c on c.generation_id = g.id and c.kind = 'sample'
-join episode e on e.candidate_id = c.id and e.purpose = 'training' and e.state = 'scored'
-join turn t on t.episode_id = e.id and t.attempt = e.attempt
-where g.campaign_id = any(cast(:ids as bigint[])) and g.state = 'closed'
-group by g.id, c.index, t.agent
-""")
-
-
 @dataclass(frozen=True)
 class Group:
     """The episodes of one candidate and purpose."""
@@ -61,24 +50,26 @@ class Group:
 
 @dataclass(frozen=True)
 class Closed:
-    """A closed generation with its episodes by candidate and purpose; ``chosen`` is sample -> agent -> turns."""
+    """A closed generation with its episodes by candidate and purpose, and what those of samples took."""
 
     campaign_id: CampaignId
     number: int
     kind: GenerationKind
     fitness: bytes | None
     groups: dict[Key, Group] = field(default_factory=dict)
-    chosen: dict[int, dict[int, int]] = field(default_factory=dict)
+    effort: Effort = field(default_factory=Effort)
 
 
 def read(conn: Connection, scope: Scope) -> Judge:
-    closed = {row.id: _closed(row) for row in conn.execute(CLOSED, scope.ids)}
+    closed = {GenerationId(row.id): _closed(row) for row in conn.execute(CLOSED, scope.ids)}
     for row in conn.execute(SCORES, scope.ids):
         key = (CandidateKind(row.kind), row.place_in_kind, Purpose(row.purpose))
         closed[row.generation_id].groups[key] = Group(row.replicates, row.rewards, row.fitness, row.rank)
-    bonuses = [campaign_id for campaign_id, campaign in scope.specifications.items() if is_shaped(campaign)]
-    for row in conn.execute(CHOSEN, {"ids": bonuses}) if bonuses else ():
-        closed[row.generation_id].chosen.setdefault(row.place_in_kind, {})[row.agent] = row.turns
+    for campaign_id, campaign in scope.specifications.items():
+        if is_shaped(campaign):
+            own = [number for number, generation in closed.items() if generation.campaign_id == campaign_id]
+            for number, effort in efforts.of(conn, own, campaign).items():
+                closed[number] = replace(closed[number], effort=effort)
     return lambda: [finding for generation in closed.values() for finding in _judge(scope, generation)]
 
 
@@ -116,16 +107,18 @@ def _fitness(campaign: Campaign, generation: Closed) -> list[tuple[str, str, str
     found: list[tuple[str, str, str]] = []
     amounts: dict[int, tuple[float, int]] = {}
     if generation.kind is GenerationKind.TRAINING:
-        rewards = fitness_of(_outcomes(generation), campaign.search.population, campaign.search.replicates)
+        rewards = fitness_of(_outcomes(generation), campaign.search.candidates, campaign.search.trials)
         if isinstance(rewards, Incomplete):
             return [("fitness", "a reward for every sample", f"{len(rewards.missing)} are missing")]
         try:
-            vector = shaped(rewards, generation.chosen, campaign)
+            vector = shaped(rewards, generation.effort, campaign)
         except ValueError as error:
-            return [("fitness", "turns of every sample", str(error))]
+            return [("fitness", "turns and costs of every sample", str(error))]
         amounts = dict(enumerate(zip(vector.tolist(), ranks(vector), strict=True)))
         if generation.fitness != pack64(vector):
-            found.append(("fitness", "the mean rewards of its samples with bonuses, to the bit", "another vector"))
+            found.append(
+                ("fitness", "the mean rewards of its samples with bonuses and costs, to the bit", "another vector")
+            )
     for key, group in generation.groups.items():
         fitness, rank = amounts[key[1]] if key[0] is CandidateKind.SAMPLE else (_mean(group), None)
         if (group.fitness, group.rank) != (fitness, rank):

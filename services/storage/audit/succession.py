@@ -10,12 +10,12 @@ import numpy.typing as npt
 from sqlalchemy import Connection, text
 
 from services.core.campaign import Campaign
+from services.core.composition import MEAN, Key, Planned, planned_episodes, wanted_episodes
 from services.core.ids import CampaignId
-from services.core.optimiser.ports import Search
+from services.core.optimiser.ports import Learner
 from services.core.problem import Split
 from services.core.states import CandidateKind, GenerationKind, Purpose
 from services.storage.audit.findings import Finding, Judge, Scope
-from services.storage.audit.plan import Key, Planned, planned_episodes, wanted_episodes
 from services.storage.binary import pack32
 
 OPEN = text("""
@@ -70,7 +70,7 @@ def read(conn: Connection, scope: Scope) -> Judge:
         opened[row.campaign_id].vectors[CandidateKind(row.kind), row.place_in_kind] = row.theta
     for row in conn.execute(EPISODES, scope.ids):
         key = (CandidateKind(row.kind), row.place_in_kind, Purpose(row.purpose))
-        opened[row.campaign_id].episodes[key, row.replicate] = Planned(row.split, row.position, row.seed)
+        opened[row.campaign_id].episodes[key, row.replicate] = Planned(Split(row.split), row.position, row.seed)
     return lambda: [finding for each in opened.values() for finding in _judge(scope, each)]
 
 
@@ -87,12 +87,11 @@ def _judge(scope: Scope, opened: Opened) -> list[Finding]:
     return [Finding(name, f"{place}, {where}", wanted, found) for where, wanted, found in told]
 
 
-def _vectors(campaign: Campaign, opened: Opened, search: Search) -> list[Told]:
+def _vectors(campaign: Campaign, opened: Opened, search: Learner) -> list[Told]:
     """Compare the vectors with what the replayed search asks for."""
     wanted = {(CandidateKind.SAMPLE, index): _digest(theta) for index, theta in enumerate(search.ask())}
-    mean = (CandidateKind.MEAN, 0)
-    if (*mean, Purpose.VALIDATION) in wanted_episodes(campaign, opened.kind, opened.number):
-        wanted[mean] = _digest(search.mean)
+    if (*MEAN, Purpose.VALIDATION) in wanted_episodes(campaign, opened.kind, opened.number):
+        wanted[MEAN] = _digest(search.mean)
     return [
         (f"{kind} {index}", _vector(wanted.get((kind, index))), "another vector, or none")
         for kind, index in sorted({*wanted, *opened.vectors})

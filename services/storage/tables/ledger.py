@@ -36,6 +36,8 @@ class EntryKind(StrEnum):
 
 
 class LlmCallTable(SQLModel, table=True):
+    """A kept reply that answered a call used no tokens; ``kept_*`` are those that it once took."""
+
     metadata = METADATA
     __tablename__: ClassVar[str] = "llm_call"
     __table_args__ = (
@@ -53,6 +55,12 @@ class LlmCallTable(SQLModel, table=True):
         rule("used", "prompt_tokens >= 0 and completion_tokens >= 0 and cost_usd >= 0 and latency_seconds >= 0"),
         rule("settled", "(state = 'open') = (settled_at is null)"),
         rule("cost", "(state = 'open') = (cost_usd is null)"),
+        rule(
+            "kept",
+            "(kept_prompt_tokens is null) = (kept_completion_tokens is null)"
+            " and (kept_prompt_tokens is null or cache_hit and kept_prompt_tokens >= 0"
+            " and kept_completion_tokens >= 0)",
+        ),
         rule("hit", "not cache_hit or state = 'settled' and reserved_usd = 0 and reserved_tokens = 0 and cost_usd = 0"),
     )
 
@@ -76,6 +84,8 @@ class LlmCallTable(SQLModel, table=True):
     finish_reason: str | None = Field(sa_column=words(nullable=True))
     error_kind: str | None = Field(sa_column=words(nullable=True))
     cache_hit: bool = Field(sa_column=Column(Boolean, nullable=False, server_default=text("false")))
+    kept_prompt_tokens: int | None = Field(sa_column=big(nullable=True))
+    kept_completion_tokens: int | None = Field(sa_column=big(nullable=True))
     meter: str | None = Field(sa_column=words(nullable=True))
     granted_at: datetime | None = Field(sa_column=moment(nullable=True))
     asked: str | None = Field(sa_column=words(nullable=True))
