@@ -6,6 +6,8 @@ import math
 import time
 from contextlib import suppress
 
+import numpy as np
+
 from scheduler.fits import Fits, StillComputing
 from services.core.campaign import Campaign
 from services.core.errors import TrinityError
@@ -18,7 +20,7 @@ from services.core.optimiser.searches import AnyLearner, search_of
 from services.core.optimiser.supervised import fit_head
 from services.core.policy.layout import Layout
 from services.core.states import GenerationKind
-from services.storage import decisions, labels, turns
+from services.storage import coordinators, decisions, labels, turns
 from services.storage.engine import Connection
 from services.storage.records import Float64, Fork
 from services.storage.turns import Brief, Newest
@@ -124,6 +126,8 @@ class Searches:
         """
         if brief.forked_from is not None:
             return origin(conn, brief.forked_from)
+        if campaign.search.coordinator is not None:
+            return released(conn, campaign.search.coordinator), None
         if not campaign.fits_labels:
             return None, None
         stored = turns.opening_mean(conn, brief.id, campaign.first_training)
@@ -137,6 +141,8 @@ def beginning(conn: Connection, brief: Brief, campaign: Campaign) -> Given:
     """Return the point from which nothing has been learnt yet, neither from labels nor by searching."""
     if brief.forked_from is not None:
         return Given(*origin(conn, brief.forked_from))
+    if campaign.search.coordinator is not None:
+        return Given(released(conn, campaign.search.coordinator), campaign.search.sigma0)
     return Given(Layout.of_campaign(campaign).start(brief.seed), campaign.search.sigma0)
 
 
@@ -182,6 +188,11 @@ def labels_of(conn: Connection, brief: Brief, campaign: Campaign) -> Labels:
 
 def version(brief: Brief) -> str:
     return brief.versions.get("search", "an unknown version")
+
+
+def released(conn: Connection, name: str) -> Float64:
+    """Return the vector of a released coordinator, which never changes; SpecError when there is none of that name."""
+    return coordinators.by_name(conn, name).theta.astype(np.float64)
 
 
 def origin(conn: Connection, fork: Fork) -> tuple[Float64, float]:

@@ -52,9 +52,7 @@ def plan(
 
     settings = connections.load_settings()
     prepared = submission.prepare(file, settings)
-    call = planning.usual_call_seconds(prepared) if call_seconds is None else call_seconds
-    decision = planning.usual_decision_seconds(prepared) if decision_seconds is None else decision_seconds
-    pace = planning.Pace(call, decision, settings.workers, settings.worker_slots, settings.encoder_parallel)
+    pace = planning.usual_pace(prepared, settings, call_seconds, decision_seconds)
     planning.show(prepared, pace, as_json=as_json)
 
 

@@ -109,12 +109,16 @@ def step_text(search: SearchSpec) -> str:
         return f"REINFORCE{start}"
     if search.algorithm is Algorithm.RANDOM_SEARCH:
         return f"random search within {search.half_width:g}{start}"
-    return f"sigma {search.sigma0:g} by {search.step_size}{start}"
+    rate = "" if search.mean_rate == 1 else f", mean rate {search.mean_rate:g}"
+    pairs = ", antithetic pairs" if search.antithetic else ""
+    return f"sigma {search.sigma0:g} by {search.step_size}{rate}{pairs}{start}"
 
 
 def search_text(search: SearchSpec) -> str:
     if search.algorithm is Algorithm.SFT:
         return "fitted to labels"
+    if search.algorithm is Algorithm.GIVEN:
+        return f"none: coordinator {search.coordinator}, released before, is compared"
     sizes = f"population {search.population}, {search.replicates} replicates"
     steps = f"{search.generations} generations, {step_text(search)}"
     bonuses = (("entropy", search.entropy_bonus), ("turn", search.turn_bonus))

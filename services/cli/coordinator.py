@@ -1,4 +1,4 @@
-"""Commands on released coordinators: list, show, release, take home, bring in."""
+"""Commands on released coordinators: list, show, release, compare, take home, bring in."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from services.cli.options import AsJson, CampaignName
+from services.cli.options import AsJson, CampaignName, CampaignPath
 
-app = typer.Typer(help="Coordinators: list, show, release, export, import.", no_args_is_help=True)
+app = typer.Typer(help="Coordinators: list, show, release, evaluate, export, import.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a released coordinator.")]
 NameOrFolder = Annotated[
@@ -59,6 +59,40 @@ def release(
         render.show_json(released)
     else:
         render.show(f"released {released.name}, the mean of generation {released.generation}, {released.reason}")
+
+
+@app.command()
+def evaluate(
+    name: Name,
+    file: CampaignPath,
+    new_name: Annotated[str | None, typer.Option("--name", help="Of the campaign; default the file's.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Only tell what it would take.")] = False,
+    sandbox_elsewhere: Annotated[
+        bool, typer.Option("--sandbox-elsewhere", help="Ask for no sandbox here: workers on other machines have one.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare a coordinator without training. Submits a campaign of the file's problems, baselines and rivals."""
+    from services.cli import comparable, connections, planning, render, submission
+
+    settings = connections.load_settings()
+    prepared = submission.prepare(file, settings, new_name, comparable.changes(name))
+    if plan:
+        planning.show(prepared, planning.usual_pace(prepared, settings), as_json=as_json)
+        return
+    if not sandbox_elsewhere:
+        submission.require_sandbox(prepared.problems, settings)
+    campaign_id = submission.submit(prepared, settings)
+    with connections.open_database(settings) as database:
+        seen = comparable.seen_in_training(database, campaign_id, name)
+    if as_json:
+        told = {"id": campaign_id, "name": prepared.campaign.name, "sha256": prepared.sha256}
+        render.show_json(told | {"held_out_seen_in_training": seen})
+        return
+    if seen:
+        render.say(f"{name} was trained on or chosen by {seen} of the held-out questions, which flatters it")
+    render.show(f"submitted campaign {prepared.campaign.name} (id {campaign_id}): {prepared.sizes()}")
+    render.say(f"compare with `manage.py campaign compare {prepared.campaign.name}` when it is complete")
 
 
 @app.command()

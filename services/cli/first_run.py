@@ -8,13 +8,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import FrameType
 
 from services.cli import connections, render, reporting, submission, watching
-from services.config import document
 from services.config.settings import Settings
 from services.core.campaign import EncoderSpec
 from services.core.errors import PrerequisiteMissing, TrinityError
@@ -35,7 +33,7 @@ def run(file: Path, settings: Settings, *, keep: bool) -> int:
     obtain_weights(prepared.campaign.encoder, settings)
     with terminable(), running_services(settings, keep=keep) as services:
         with connections.open_database(settings) as database:
-            prepared = renamed(prepared, free_name(database, prepared.campaign.name))
+            prepared = submission.renamed(prepared, free_name(database, prepared.campaign.name))
             submission.submit(prepared, settings)
             name = prepared.campaign.name
             render.say(f"submitted campaign {name}: {prepared.sizes()}")
@@ -169,11 +167,3 @@ def free_name(database: Database, wanted: str) -> str:
         used = {record.name for record in campaigns.list_all(conn)}
     candidates = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
     return next(name for name in candidates if name not in used)
-
-
-def renamed(prepared: submission.Prepared, name: str) -> submission.Prepared:
-    if name == prepared.campaign.name:
-        return prepared
-    spec = {**prepared.spec, "campaign": {**prepared.spec["campaign"], "name": name}}
-    campaign = replace(prepared.campaign, name=name)
-    return replace(prepared, campaign=campaign, spec=spec, sha256=document.sha256(spec))

@@ -22,6 +22,7 @@ from services.cli import (
     pool,
     process,
     quickstart,
+    reproduce,
     sandbox,
     verifying,
 )
@@ -48,6 +49,7 @@ def make_app() -> typer.Typer:
     app.add_typer(campaign.app, name="campaign")
     app.add_typer(coordinator.app, name="coordinator")
     app.command("diagnose")(diagnose.diagnose)
+    app.command("reproduce")(reproduce.reproduce)
     app.add_typer(verifying.app, name="audit")
     process.register(app)
     app.add_typer(benchmark.app, name="benchmark")

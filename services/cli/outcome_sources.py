@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+from numpy.typing import NDArray
 
 from services.benchmarks.registry import load as load_problems
 from services.benchmarks.registry import resolved
-from services.cli import connections, outcome_rows
+from services.cli import apart, connections, outcome_rows
 from services.cli.graders import open_graders
 from services.config import campaign as campaign_file
 from services.config import document
@@ -56,7 +59,12 @@ class Outcomes:
 
 
 def read(
-    sources: Sequence[str], settings: Settings, columns: outcome_rows.Columns, *, heldout: bool = False
+    sources: Sequence[str],
+    settings: Settings,
+    columns: outcome_rows.Columns,
+    *,
+    heldout: bool = False,
+    with_states: bool = False,
 ) -> Outcomes:
     """Read rewards from the name of a campaign, from a campaign file, or from tables.
 
@@ -65,18 +73,22 @@ def read(
         settings: where database, data and pools are.
         columns: fields of the tables.
         heldout: whether held-out problems of a campaign file count too.
+        with_states: whether the encoder of a campaign file reads its questions, which takes a while.
 
     Raises:
         SpecError: nothing of the kind, or no question that every model answered.
     """
     paths = [Path(source) for source in sources]
     if len(paths) == 1 and paths[0].suffix in CAMPAIGN_FILES:
-        return of_file(paths[0], settings, heldout=heldout)
+        return of_file(paths[0], settings, heldout=heldout, with_states=with_states)
+    if with_states:
+        raise SpecError("--states", ", ".join(sources), "a campaign file, whose encoder reads the questions")
     if all(path.is_file() for path in paths):
         answers = [row for path in paths for row in outcome_rows.read(path, columns)]
         models = tuple(dict.fromkeys(each.model for each in answers))
         prices = outcome_rows.prices(paths, columns)
-        return Outcomes(", ".join(sources), tabulated(answers, models, ", ".join(sources)), prices)
+        names = ", ".join(path.name for path in paths)
+        return Outcomes(names, tabulated(answers, models, names), prices)
     if len(paths) > 1:
         missing = next(path for path in paths if not path.is_file())
         raise SpecError("SOURCE", str(missing), "a readable table, as several were named")
@@ -116,7 +128,7 @@ def of_campaign(name: str, settings: Settings) -> Outcomes:
     return Outcomes(f"campaign {name}, {kind} generation", found, prices_of(campaign.pool))
 
 
-def of_file(path: Path, settings: Settings, *, heldout: bool) -> Outcomes:
+def of_file(path: Path, settings: Settings, *, heldout: bool, with_states: bool) -> Outcomes:
     """Return recorded scores of a campaign file's problems, or recorded answers of its replay pools, graded here."""
     file = campaign_file.load(path, connections.variables(settings))
     pool = campaign_file.models(file)
@@ -134,7 +146,23 @@ def of_file(path: Path, settings: Settings, *, heldout: bool) -> Outcomes:
             for name, answer in given(problem, names, index)
         ]
     what = f"{path.name}, {' and '.join(wanted)} problems"
-    return Outcomes(what, tabulated(answers, names, str(path)), prices_of(pool))
+    found = tabulated(answers, names, str(path))
+    if with_states:
+        questions = {problem.key: problem.question for problem in problems}
+        read = states_of(path, [questions[key] for key in found.keys])
+        found = replace(found, table=replace(found.table, states=read))
+    return Outcomes(what, found, prices_of(pool))
+
+
+def states_of(path: Path, questions: Sequence[str]) -> NDArray[np.float64]:
+    """Return what a campaign file's encoder reads of questions, in a process of its own, shape (questions, d)."""
+    with TemporaryDirectory() as folder:
+        asked, written = Path(folder) / "questions.json", Path(folder) / "states.npy"
+        asked.write_text(json.dumps(list(questions)), encoding="utf-8")
+        words = [str(path), "--questions", str(asked), "--output", str(written)]
+        apart.answer("services.diagnosis.question_states", words, ("torch",))
+        states: NDArray[np.float64] = np.load(written)
+    return states
 
 
 def given(

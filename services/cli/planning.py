@@ -10,7 +10,7 @@ from typing import Any
 
 from services.cli import candidates, render
 from services.cli.submission import Prepared
-from services.config.settings import LOCAL_PREFIX
+from services.config.settings import LOCAL_PREFIX, Settings
 from services.core.ledger.plan import Plan
 from services.encoder.catalogue import architecture
 
@@ -56,6 +56,15 @@ def usual_decision_seconds(prepared: Prepared) -> float:
     attention = 2 * decoder.head_dim * (decoder.heads + decoder.kv_heads)
     weights = decoder.layers * prepared.campaign.hidden_size * (attention + 3 * decoder.intermediate)
     return 2 * NEW_TOKENS * weights / CORE_OPERATIONS
+
+
+def usual_pace(
+    prepared: Prepared, settings: Settings, call_seconds: float | None = None, decision_seconds: float | None = None
+) -> Pace:
+    """Return the assumptions about time on this machine's workers; what is not given is the usual."""
+    call = usual_call_seconds(prepared) if call_seconds is None else call_seconds
+    decision = usual_decision_seconds(prepared) if decision_seconds is None else decision_seconds
+    return Pace(call, decision, settings.workers, settings.worker_slots, settings.encoder_parallel)
 
 
 class Fit(StrEnum):

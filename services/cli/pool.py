@@ -65,6 +65,10 @@ def headroom(
     family: FamilyField = "family",
     model: ModelField = "model",
     reward: RewardField = "reward",
+    states: Annotated[
+        bool,
+        typer.Option("--states", help="Of a campaign file: try a router on what its encoder reads."),
+    ] = False,
     seed: SeedOption = 0,
     output: Annotated[
         Path | None, typer.Option("--output", file_okay=False, help="Folder for a page, its plots and the figures.")
@@ -77,7 +81,8 @@ def headroom(
     from services.cli.outcome_rows import Columns
 
     columns = Columns(question, family, model, reward)
-    outcomes = outcome_sources.read(sources, connections.load_settings(), columns, heldout=heldout)
+    settings = connections.load_settings()
+    outcomes = outcome_sources.read(sources, settings, columns, heldout=heldout, with_states=states)
     found = analysis.analysed(outcomes, seed=seed, threshold=threshold, by_family=by_family)
     if as_json:
         render.show_json(analysis.document(outcomes, found))
@@ -115,7 +120,7 @@ def select(
         outcomes = pool_choice.affordable(outcomes, Decimal(str(max_price)))
     selections = pool_choice.chosen(outcomes, size, seed=seed, share=frontier)
     if as_json:
-        render.show_json({"source": outcomes.source, "remarks": outcomes.remarks, "pools": selections})
+        render.show_json(pool_choice.document(outcomes, selections))
     else:
         pool_choice.show(outcomes, selections)
 

@@ -13,13 +13,14 @@ from typing import Any
 
 from services.benchmarks.registry import load as load_problems
 from services.benchmarks.registry import require_sizes, resolved
-from services.cli import connections
+from services.cli import comparable, connections
 from services.cli.state_norms import median_state_norm
 from services.config import campaign as campaign_file
 from services.config import document
 from services.config.changes import Change
 from services.config.pool_file import load as load_pool
 from services.config.pool_file import require_local_models
+from services.config.sections import CampaignFile
 from services.config.settings import LOCAL_PREFIX, Settings
 from services.core.campaign import Campaign
 from services.core.errors import PrerequisiteMissing, SpecError
@@ -28,9 +29,11 @@ from services.core.ledger.plan import Plan, plan_of, with_cost_unit
 from services.core.local_pool import LocalPool
 from services.core.optimiser.sep_cma_es import library_version
 from services.core.problem import Problem, ScorerKind, Split
+from services.core.problem_source import ProblemSource
 from services.core.scoring.scorer import check_reference
 from services.encoder import catalogue
 from services.storage import campaigns
+from services.storage.engine import Connection
 from services.storage.records import Fork, NewCampaign
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -56,7 +59,31 @@ class Prepared:
         )
 
 
-def prepare(path: Path, settings: Settings, name: str | None = None, changes: Sequence[Change] = ()) -> Prepared:
+@dataclass(frozen=True)
+class Loaded:
+    """Problems that were read and checked once, for several campaigns, and where they came from."""
+
+    source: ProblemSource
+    problems: Mapping[Split, list[Problem]]
+
+
+def load(file: CampaignFile) -> Loaded:
+    """Read the problems of a campaign file and check their references. Raises as ``prepare`` does."""
+    source = resolved(campaign_file.problem_source(file))
+    problems = load_problems(source, [model.name for model in file.pool])
+    for problem in (problem for split in problems.values() for problem in split):
+        check_reference(problem)
+    return Loaded(source, problems)
+
+
+def prepare(
+    path: Path,
+    settings: Settings,
+    name: str | None = None,
+    changes: Sequence[Change] = (),
+    *,
+    loaded: Loaded | None = None,
+) -> Prepared:
     """Read and check a campaign file.
 
     Args:
@@ -64,6 +91,7 @@ def prepare(path: Path, settings: Settings, name: str | None = None, changes: Se
         settings: where data and local pools lie.
         name: replaces the file's own name.
         changes: of the file's fields.
+        loaded: problems to take instead of reading the file's.
 
     Raises:
         SpecError, UnknownPrice, Unscorable: the file, its problems or its local pools are wrong; says where.
@@ -75,16 +103,22 @@ def prepare(path: Path, settings: Settings, name: str | None = None, changes: Se
     if name is not None:
         campaign = replace(campaign, name=campaign_name(name))
     pools = local_pools(campaign, settings)
-    source = resolved(campaign_file.problem_source(file))
-    problems = load_problems(source, [model.name for model in campaign.pool])
-    require_sizes(campaign, problems)
-    require_judge(campaign, problems)
-    for problem in (problem for split in problems.values() for problem in split):
-        check_reference(problem)
-    campaign = with_cost_unit(campaign, question_bytes(problems))
-    spec = document.to_json(campaign, source)
-    plan = plan_of(campaign, question_bytes(problems))
-    return Prepared(campaign, problems, plan, spec, document.sha256(spec), pools)
+    found = load(file) if loaded is None else loaded
+    require_sizes(campaign, found.problems)
+    require_judge(campaign, found.problems)
+    campaign = with_cost_unit(campaign, question_bytes(found.problems))
+    spec = document.to_json(campaign, found.source)
+    plan = plan_of(campaign, question_bytes(found.problems))
+    return Prepared(campaign, found.problems, plan, spec, document.sha256(spec), pools)
+
+
+def renamed(prepared: Prepared, name: str) -> Prepared:
+    """Return the same campaign under another name."""
+    if name == prepared.campaign.name:
+        return prepared
+    spec = {**prepared.spec, "campaign": {**prepared.spec["campaign"], "name": name}}
+    campaign = replace(prepared.campaign, name=name)
+    return replace(prepared, campaign=campaign, spec=spec, sha256=document.sha256(spec))
 
 
 def campaign_name(name: str) -> str:
@@ -157,7 +191,16 @@ def submit_all(prepared: Sequence[Prepared], settings: Settings) -> list[Campaig
     """Insert several campaigns together, or none. Raises as ``submit`` does."""
     opened = connections.open_database(settings), connections.open_queues(settings)
     with opened[0] as database, opened[1], database.transaction() as conn:
-        return [campaigns.insert(conn, new_campaign(each), each.problems) for each in prepared]
+        return [inserted(conn, each) for each in prepared]
+
+
+def inserted(conn: Connection, prepared: Prepared) -> CampaignId:
+    """Insert one campaign; SpecError moreover when the coordinator that it compares is not there or does not fit."""
+    compared = comparable.coordinator_of(conn, prepared.campaign)
+    campaign_id = campaigns.insert(conn, new_campaign(prepared), prepared.problems)
+    if compared is not None:
+        comparable.bind_reading(conn, campaign_id, compared)
+    return campaign_id
 
 
 def new_campaign(prepared: Prepared, forked_from: Fork | None = None) -> NewCampaign:

@@ -46,7 +46,10 @@ ADDED: frozenset[tuple[Key, ...]] = frozenset(
     | {("encoder", "norm"), ("encoder", "singular_values"), ("protocol", "agents"), ("protocol", "notes")}
     | {("protocol", "evidence")}
     | {("search", name) for name in ("step_size", "entropy_bonus", "turn_bonus", "algorithm", "start")}
-    | {("search", name) for name in ("half_width", "mean_rate", "antithetic", "cost_weight", "cost_unit_usd")}
+    | {
+        ("search", name)
+        for name in ("half_width", "mean_rate", "antithetic", "cost_weight", "cost_unit_usd", "coordinator")
+    }
     | {("labels",), ("reinforce",), ("supervised",), ("evaluation", "rivals"), ("evaluation", "repeats")}
     | {("pool", name) for name in ("context_window", "limits", "stream", "description")}
     | {("pool", "price", "cached_input_per_million"), ("pool", "price", "reasoning_per_million")}
@@ -162,8 +165,7 @@ def _require_limits(campaign: Campaign) -> None:
         raise SpecError("scoring.judge", got, wanted)
     agents = len(campaign.protocol.agents) or len(names)
     # Whether scores are recorded is the problems' part of the document, which no change of a field touches.
-    rivals, labelled = campaign.evaluation.rivals, campaign.labels.problems
-    for place, found, required in rival_faults(rivals, names, agents, labelled, recorded=False):
+    for place, found, required in rival_faults(campaign.evaluation.rivals, names, agents, recorded=False):
         raise SpecError(_dotted(("evaluation", "rivals", *place)), found, required)
 
 

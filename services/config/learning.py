@@ -23,6 +23,8 @@ class Search(Protocol):
     def entropy_bonus(self) -> float: ...
     @property
     def turn_bonus(self) -> float: ...
+    @property
+    def coordinator(self) -> str | None: ...
 
 
 class Head(Protocol):
@@ -49,6 +51,7 @@ def learning_faults(search: Search, head: Head, turns: Turns, matrices: object) 
         matrices: ``encoder.singular_values`` as it is written; anything but ``none`` and an empty list has some.
     """
     algorithm = search.algorithm
+    yield from _given(search)
     if algorithm is Algorithm.REINFORCE:
         yield from _reinforce(search, head, matrices)
     if (algorithm is Algorithm.SFT or search.start is Start.SFT) and head.kind is not HeadKind.LINEAR:
@@ -70,10 +73,22 @@ def label_faults(search: Search, rivals: Sequence[RivalKind], labelled: int) -> 
 
 
 def measuring_faults(search: Search, validation: int, evaluation: int) -> Iterator[Fault]:
-    """Yield where nothing would keep the last vector of a learner that cannot be told again."""
+    """Yield where nothing would be compared, or keep the last vector of a learner that cannot be told again."""
+    if search.algorithm is Algorithm.GIVEN and not evaluation:
+        yield ("evaluation", "problems"), 0, "at least 1 beside search.algorithm given: there is nothing else to do"
     if search.algorithm in (Algorithm.SFT, Algorithm.REINFORCE) and not validation and not evaluation:
         wanted = f"at least 1, or so many for evaluation: what {search.algorithm} ends with is kept by what measures it"
         yield ("validation", "problems"), 0, wanted
+
+
+def _given(search: Search) -> Iterator[Fault]:
+    given = search.algorithm is Algorithm.GIVEN
+    if given and search.coordinator is None:
+        yield ("search", "coordinator"), None, "the name of a released coordinator beside search.algorithm given"
+    if not given and search.coordinator is not None:
+        yield ("search", "coordinator"), search.coordinator, f"none beside search.algorithm {search.algorithm}"
+    if given and search.start is not Start.ZERO:
+        yield ("search", "start"), str(search.start), "zero beside search.algorithm given, which starts where it ends"
 
 
 def _reinforce(search: Search, head: Head, matrices: object) -> Iterator[Fault]:

@@ -228,6 +228,7 @@ class Algorithm(StrEnum):
     RANDOM_SEARCH = "random_search"
     REINFORCE = "reinforce"
     SFT = "sft"  # fits the head to the labelled training problems; there are no training generations
+    GIVEN = "given"  # nothing: a coordinator that was released before is compared
 
 
 class Start(StrEnum):
@@ -269,6 +270,7 @@ class SearchSpec:
         half_width: of the box that random search draws from (paper, appendix A.5).
         cost_weight: weight of the penalty on what training episodes cost, in units of ``cost_unit_usd``.
         cost_unit_usd: USD; None only where costs do not count.
+        coordinator: name of the released one that is compared; None exactly where something learns.
     """
 
     population: int
@@ -286,6 +288,7 @@ class SearchSpec:
     antithetic: bool = False
     cost_weight: float = 0.0
     cost_unit_usd: float | None = None
+    coordinator: str | None = None
 
     @property
     def candidates(self) -> int:
@@ -299,8 +302,8 @@ class SearchSpec:
 
     @property
     def rounds(self) -> int:
-        """Training generations: what is fitted to labels has none."""
-        return 0 if self.algorithm is Algorithm.SFT else self.generations
+        """Training generations: what is fitted to labels has none, and neither has what was released before."""
+        return 0 if self.algorithm in (Algorithm.SFT, Algorithm.GIVEN) else self.generations
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def penalty_of(usd: Decimal | None, campaign: Campaign) -> float:
     search = campaign.search
     if usd is None or search.cost_unit_usd is None:
         raise ValueError("it is not known what a candidate's episodes cost, or in which unit that counts")
-    return round(search.cost_weight * (float(usd) / (search.replicates * search.cost_unit_usd)), DIGITS)
+    return round(search.cost_weight * (float(usd) / (search.trials * search.cost_unit_usd)), DIGITS)
 
 
 def bonus_of(turns_by_agent: Iterable[int], campaign: Campaign) -> float:

@@ -42,6 +42,7 @@ from campaign
 BY_NAME = text(SELECT + "where name = :name")
 BY_ID = text(SELECT + "where id = :id")
 ALL = text(SELECT + "order by id")
+WITH_PROBLEMS = text(SELECT + "where problems_sha256 = :sha256 order by id")
 LOCK = text("select id from campaign where id = any(cast(:ids as bigint[])) order by id for no key update")
 NAMES = text("select name from campaign order by id desc limit 20")
 
@@ -130,6 +131,11 @@ def by_id(conn: Connection, campaign_id: CampaignId) -> CampaignRecord:
 def list_all(conn: Connection) -> list[CampaignRecord]:
     """Return every campaign in the order of submission."""
     return [_record(row) for row in conn.execute(ALL)]
+
+
+def with_problems(conn: Connection, sha256: str) -> list[CampaignRecord]:
+    """Return the campaigns whose problems have this content hash, in the order of submission."""
+    return [_record(row) for row in conn.execute(WITH_PROBLEMS, {"sha256": sha256})]
 
 
 def lock(conn: Connection, campaign_ids: Iterable[CampaignId]) -> None:

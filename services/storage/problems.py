@@ -28,6 +28,10 @@ order by p.place
 SELECT = "select id, key, family, question, scorer, answer, scores, checks from problem "
 LOAD = text(SELECT + "where campaign_id = :campaign and split = :split order by position")
 BY_ID = text(SELECT + "where id = :id")
+SEEN = text("""
+select count(*) from problem h where h.campaign_id = :campaign and h.split = 'heldout' and h.question in
+    (select question from problem where campaign_id = :origin and split <> 'heldout')
+""")
 
 
 def insert(conn: Connection, campaign_id: CampaignId, by_split: Mapping[Split, Sequence[Problem]]) -> None:
@@ -43,6 +47,11 @@ def insert(conn: Connection, campaign_id: CampaignId, by_split: Mapping[Split, S
         seen.add(problem.key)
     for split, members in by_split.items():
         conn.execute(INSERT, {"campaign": campaign_id, "split": split.value, **_columns(members)})
+
+
+def seen(conn: Connection, campaign_id: CampaignId, origin: CampaignId) -> int:
+    """Return how many held-out questions of a campaign were training or validation questions of another one."""
+    return int(conn.execute(SEEN, {"campaign": campaign_id, "origin": origin}).scalar_one())
 
 
 def load(conn: Connection, campaign_id: CampaignId, split: Split) -> list[tuple[int, Problem]]:

@@ -18,6 +18,11 @@ def of_campaign(conn: Connection, campaign_id: CampaignId) -> Fingerprint | None
     return None if stored is None else Fingerprint.from_json(unpack_json(stored))
 
 
+def bind(conn: Connection, campaign_id: CampaignId, reading: Fingerprint) -> None:
+    """Record what a campaign has to be read with before its first worker; what is recorded already stays."""
+    conn.execute(RECORD, {"campaign": campaign_id, "reading": pack_json(reading.to_json())})
+
+
 def settle(conn: Connection, campaign_id: CampaignId, own: Fingerprint) -> None:
     """Record a worker's fingerprint if it is the campaign's first one, else hold it against the recorded one.
 
@@ -27,7 +32,7 @@ def settle(conn: Connection, campaign_id: CampaignId, own: Fingerprint) -> None:
     stored = of_campaign(conn, campaign_id)
     if stored is None:
         # Of two first workers one waits here for the other's row and then changes nothing.
-        conn.execute(RECORD, {"campaign": campaign_id, "reading": pack_json(own.to_json())})
+        bind(conn, campaign_id, own)
         stored = of_campaign(conn, campaign_id)
     if stored is not None:
         stored.require(own, "the campaign")

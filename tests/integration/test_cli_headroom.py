@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
+from services.core.campaign import LabelsSpec
+from services.core.states import CampaignState
 from services.storage.engine import Database
 from tests.support.campaigns import small_campaign, submit
 from tests.support.command_line import CommandLine, bare_cli, cli
+from tests.support.fault_doubles import submit as submit_tiny
+from tests.support.fault_doubles import tiny_campaign
+from tests.support.faults import Stage as DrivenStage
+from tests.support.faults import hurry
 from tests.support.story import Stage
+from tests.support.tiny_qwen3 import build_tiny_qwen3
 
-__all__ = ["bare_cli", "cli"]
+__all__ = ["bare_cli", "cli", "hurry"]
 
 RECORDED = """
 name: recorded
@@ -124,7 +132,7 @@ def test_the_table_and_the_page_are_written(bare_cli: CommandLine, folder: Path)
     done = bare_cli("pool", "headroom", path, "--heldout", "--by-family", "--output", str(folder / "page"))
     assert done.code == 0, done.err
     assert "worth training: best model per family gains" in done.out
-    assert "40 questions (sums 20, words 20), 1 answers of each model; families count alike" in done.out
+    assert "40 questions (sums 20, words 20), one answer of each model; families count alike" in done.out
     page = (folder / "page" / "index.html").read_text()
     assert "best model per family" in page
     assert "<script" not in page
@@ -165,6 +173,7 @@ def test_select_prints_both_rules_and_keeps_to_a_price(bare_cli: CommandLine, fo
     pools = json.loads(done.out)["pools"]
     assert [pool["aim"] for pool in pools] == ["relative error reduction", "mean of the best members"]
     assert all(pool["members"] == ["ada", "bob"] for pool in pools)
+    assert {round(pool["flattering"]["reduction"], 6) for pool in pools} == {0.6}, "(0.75 - 0.375) / (1 - 0.375)"
     text = bare_cli("pool", "select", path, "--heldout").out
     assert "by relative error reduction: ada, bob" in text
     assert [line.split() for line in text.splitlines() if line.startswith("  sums")] == [["sums", "ada", "0.8"]] * 2
@@ -196,3 +205,40 @@ def test_a_submitted_campaign_is_weighed_by_its_single_models(cli: CommandLine, 
     found = figures(cli, "small")
     assert found["n"] == 3
     assert found["random model"] == pytest.approx(wanted)
+
+
+@pytest.fixture
+def labelled(database_url: str, database: Database, hurry: None) -> Iterator[DrivenStage]:
+    made = DrivenStage(database_url, database)
+    yield made
+    made.close()
+
+
+def test_the_encoder_of_a_campaign_file_reads_its_questions(bare_cli: CommandLine, folder: Path) -> None:
+    encoder = build_tiny_qwen3(folder / "tiny")
+    text = RECORDED.replace("model: smollm2-135m-instruct", f"model: {encoder}")
+    path = bare_cli.campaign(text, "recorded.yaml")
+    done = bare_cli("pool", "headroom", path, "--states", "--json")
+    assert done.code == 0, done.err
+    ways = {line["way"]: line["in_sample"] for line in json.loads(done.out)["lines"]}
+    assert ways["ridge regression on states"] >= ways["best single model"]
+    wrong = bare_cli("pool", "headroom", str(folder / "rows.jsonl"), "--states")
+    assert wrong.code == 1
+    assert "a campaign file" in wrong.err
+
+
+def test_labels_are_weighed_with_their_repeats_and_states(cli: CommandLine, labelled: DrivenStage) -> None:
+    campaign = tiny_campaign(name="labelled", labels=LabelsSpec(problems=6, repeats=2))
+    assert labelled.play(submit_tiny(labelled.look, campaign)) is CampaignState.COMPLETED
+    done = cli("pool", "headroom", "labelled", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["source"] == "campaign labelled, labelling generation"
+    assert (found["questions"], found["repeats"]) == (6, 2)
+    assert [line["way"] for line in found["lines"]] == [
+        "random model",
+        "best single model",
+        "ridge regression on states",
+        "routing oracle, cross-fitted",
+        "clairvoyant union",
+    ]

@@ -12,16 +12,21 @@ from dataclasses import replace
 import pytest
 import reasoning_gym
 
+from services.core.campaign import ProtocolSpec
 from services.core.families import FAMILIES
 from services.core.local_pool import Faults, Latency, LocalPool, SimulatedModel, SimulatedPool, Skill
 from services.core.problem import ScorerKind
 from services.core.protocol.answers import parse_thinker, parse_worker
+from services.core.protocol.prompts import messages_for
 from services.core.protocol.roles import Role, RoleSource
 from services.core.protocol.transcript import Item, Transcript
 from services.core.protocol.verdict import Verdict, parse_verdict
 from services.core.scoring.scorer import agree
 from services.pool.local.server import LocalPoolServer, UnavailablePool
+from services.pool.local.wire import CALL_HEADER
 from tests.support.local_pools import SUM, Client, serving, simulated, worked
+
+SPEC = ProtocolSpec()
 
 
 def planned(query: str, plan: str) -> Transcript:
@@ -39,6 +44,14 @@ def assert_rate(hits: Sequence[bool], rate: float) -> None:
     assert abs(sum(hits) / len(hits) - rate) <= tolerance, (sum(hits), len(hits), rate)
 
 
+def _labelled(client: Client, question: str, sample: str) -> str:
+    messages = [{"role": m.role, "content": m.content} for m in messages_for(Role.WORKER, Transcript(question), SPEC)]
+    body = json.dumps({"model": "able", "messages": messages})
+    headers = {CALL_HEADER: f"g0/rival2/evaluation0/t2{sample}"}
+    client.connection.request("POST", "/sim/v1/chat/completions", body, headers)
+    return str(json.loads(client.connection.getresponse().read())["choices"][0]["message"]["content"])
+
+
 class TestSimulated:
     @pytest.mark.parametrize("family", ["chain_sum", "letter_counting", "spell_backward", "number_sorting"])
     def test_a_worker_is_right_as_often_as_its_skill_says(self, family: str) -> None:
@@ -51,6 +64,14 @@ class TestSimulated:
                 hits.append(agree(scorer, given, answer))
 
         assert_rate(hits, 0.7)
+
+    def test_a_label_may_ask_for_another_sample(self) -> None:
+        with serving(simulated(Skill(0.5, 0.5, 0.5))) as client:
+            questions = [question for question, _ in problems("chain_sum", 40)]
+            said = [[_labelled(client, question, sample) for sample in ("", "#1", "#1")] for question in questions]
+
+        assert all(second == again for _, second, again in said)
+        assert 10 < sum(first != second for first, second, _ in said) < 40
 
     def test_skills_are_per_family(self) -> None:
         model = SimulatedModel("able", {"chain_sum": Skill(1.0, 0.0, 0.0)}, Skill(0.0, 0.0, 0.0))

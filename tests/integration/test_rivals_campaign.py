@@ -13,11 +13,22 @@ from typing import Any
 import pytest
 
 from services.benchmarks import generated
-from services.cli import recording
+from services.cli import comparing, recording
+from services.cli.heldout import scores
 from services.config import pool_file
 from services.config.document import sha256, to_json
 from services.core.baselines.calls import calls_of
-from services.core.campaign import AnswersSpec, Campaign, EvaluationSpec, LabelsSpec, ModelSpec, ProtocolSpec, Reuse
+from services.core.baselines.coordinator_prompt import read_choosing
+from services.core.campaign import (
+    AnswersSpec,
+    Campaign,
+    EvaluationSpec,
+    LabelsSpec,
+    ModelSpec,
+    ProtocolSpec,
+    Reuse,
+    ScoringSpec,
+)
 from services.core.ids import CampaignId
 from services.core.ledger.plan import plan_of
 from services.core.ledger.price import Price
@@ -25,15 +36,17 @@ from services.core.ledger.usage import Usage
 from services.core.local_pool import RecordingPool, SimulatedModel, SimulatedPool, Skill
 from services.core.optimiser.sep_cma_es import library_version
 from services.core.policy.layout import Layout
-from services.core.problem import Split
+from services.core.problem import ScorerKind, Split
 from services.core.problem_source import GeneratedFamily, GeneratedProblems
 from services.core.protocol.ports import Message, Reply
 from services.core.rivals import RivalKind, RivalSpec
-from services.core.states import CampaignState
+from services.core.scoring.judge import OPENING, write_rating
+from services.core.states import CampaignState, CandidateKind
 from services.pool.local.recorded import RecordedCalls
 from services.pool.local.simulated import Simulated
-from services.pool.local.wire import ChatRequest, ServedPool
-from services.storage import campaigns, replies
+from services.pool.local.wire import ChatRequest, ServedPool, completion
+from services.reports.comparison import compare
+from services.storage import campaigns, evaluations, replies
 from services.storage.engine import Database
 from services.storage.records import NewCampaign
 from tests.support.auditing import assert_clean
@@ -160,6 +173,11 @@ def test_every_rival_makes_exactly_its_calls_for_every_question(
             assert max(wanted.values()) <= most
         assert {replicate: made[index, replicate] for replicate in wanted} == wanted, rival.label
 
+    with database.transaction() as conn:
+        compared = evaluations.read(conn, campaign_id).episodes
+    told = {(each.candidate_index, each.replicate): each.calls for each in compared if each.candidate_kind == "rival"}
+    assert told == made, "and that is what the comparison says"
+
     # The ledger against the provider's own account, to the token and the last digit of a dollar.
     ((started, tokens, usd),) = rows(database, "select calls_started, tokens_charged, usd_charged from campaign")
     own = {model.name: model.price for model in spec.pool}
@@ -195,6 +213,25 @@ def test_fitted_rivals_play_one_turn_of_the_model_they_name(
     assert_clean(database)
 
 
+def test_nobody_uses_a_model_that_may_not_be_chosen(database: Database, problems: dict[Split, list[Any]]) -> None:
+    rivals = (RivalSpec(RivalKind.RANDOM_WORKER), RivalSpec(RivalKind.MIXTURE), *RIVALS[6:], *FITTED[:2])
+    spec = campaign(
+        "masked",
+        protocol=ProtocolSpec(max_turns=3, max_output_tokens=128, agents=("bob", "cyd")),
+        evaluation=EvaluationSpec(PROBLEMS, rivals=rivals),
+        labels=LabelsSpec(problems=10),
+    )
+    play(database, spec, problems, Provider(Simulated(POOL)))
+    used = rows(
+        database,
+        "select c.index, array_agg(distinct t.agent) from turn t join episode e on e.id = t.episode_id"
+        " join candidate c on c.id = e.candidate_id where c.kind = 'rival' group by 1 order by 1",
+    )
+    assert [index for index, _ in used] == list(range(len(rivals)))
+    assert {agent for _, agents in used for agent in agents} == {1, 2}
+    assert_clean(database)
+
+
 def test_shared_replies_are_asked_for_once(database: Database, problems: dict[Split, list[Any]]) -> None:
     spec, provider = campaign("shared", answers=AnswersSpec(Reuse.WITHIN_GENERATION)), Provider(Simulated(POOL))
     campaign_id = play(database, spec, problems, provider)
@@ -210,6 +247,64 @@ def test_shared_replies_are_asked_for_once(database: Database, problems: dict[Sp
     # the random policy may have asked for some of the first answers before.
     assert questions * (4 + 4 + 1) <= first <= questions * (3 + 4 + 4 + 1)
     assert made[1] == questions, "a longer answer is nobody else's"
+    assert_clean(database)
+
+
+@dataclass
+class Nonsense:
+    """Simulated models that cannot coordinate."""
+
+    inner: Simulated
+
+    def complete(self, request: ChatRequest) -> dict[str, Any]:
+        chooses = read_choosing(request.messages) is not None
+        return completion(request, "let me see") if chooses else self.inner.complete(request)
+
+
+def test_a_comparison_tells_how_often_a_coordinator_named_nothing(
+    database: Database, problems: dict[Split, list[Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    unable: Any = Nonsense(Simulated(POOL))
+    spec = campaign("nonsense", evaluation=EvaluationSpec(PROBLEMS, rivals=RIVALS[5:]))
+    campaign_id = play(database, spec, problems, Provider(unable))
+    with database.transaction() as conn:
+        found = evaluations.read(conn, campaign_id)
+    drawn = {(each.candidate_kind, each.candidate_index, each.drawn == each.turns) for each in found.episodes}
+    assert {(kind, index) for kind, index, every in drawn if every} == {(CandidateKind.RIVAL, 1)}
+    assert sum(each.drawn for each in found.episodes if each.candidate_index != 1) == 0
+    comparing.show(compare(scores(found.episodes, spec), seed=1))
+    assert "llm coordinator cyd: 100% of its turns were drawn" in " ".join(capsys.readouterr().out.split())
+
+
+@dataclass
+class Judging:
+    """Simulated models that also rate answers, readably at the second time of asking."""
+
+    inner: Simulated
+    ratings: Iterator[int]
+
+    def complete(self, request: ChatRequest) -> dict[str, Any]:
+        if not request.messages[0].content.startswith(OPENING):
+            return self.inner.complete(request)
+        unreadable = next(self.ratings) % 2 == 0
+        return completion(request, "fine" if unreadable else write_rating("fine", 7))
+
+
+def test_free_answers_are_rated_beside_every_kind_of_call(database: Database, problems: dict[Split, list[Any]]) -> None:
+    free = {split: [replace(one, scorer=ScorerKind.JUDGE) for one in found] for split, found in problems.items()}
+    judging: Any = Judging(Simulated(POOL), iter(range(10**6)))
+    spec, provider = campaign("free", scoring=ScoringSpec("ada")), Provider(judging)
+    campaign_id = play(database, spec, free, provider)
+    rated = rows(
+        database,
+        "select distinct e.outcome_detail from episode e join candidate c on c.id = e.candidate_id"
+        " where c.kind = 'rival'",
+    )
+    assert rated == [("rated 7 of 10",)]
+    plan = plan_of(spec, [max(len(one.question.encode()) for split in free.values() for one in split)])
+    ((started, usd),) = rows(database, f"select calls_started, usd_charged from campaign where id = {campaign_id}")
+    assert started == len(provider.billed) <= plan.largest_calls
+    assert usd <= plan.largest_usd
     assert_clean(database)
 
 

@@ -29,7 +29,9 @@ GOOD = {
     Algorithm.RANDOM_SEARCH: "search: {algorithm: random_search}\n",
     Algorithm.REINFORCE: "search: {algorithm: reinforce, start: sft}\n" + LABELS,
     Algorithm.SFT: "search: {algorithm: sft}\n" + ONE_TURN + LABELS,
+    Algorithm.GIVEN: "search: {algorithm: given, coordinator: old}\nevaluation: {problems: 5}\n",
 }
+UNTRAINED = (Algorithm.SFT, Algorithm.GIVEN)
 
 
 @pytest.mark.parametrize("algorithm", list(Algorithm))
@@ -41,9 +43,9 @@ def test_every_algorithm_has_a_file_a_learner_and_a_plan(algorithm: Algorithm) -
     assert (learner.dimension, len(learner.ask())) == (layout.size, learner.population)
     plan = plan_of(campaign, (100,))
     assert plan.labelling_episodes == 2 * 12 * 2 * (campaign.labels.problems > 0)
-    assert plan.training_episodes == (0 if algorithm is Algorithm.SFT else campaign.search.population * 16 * 60)
+    assert plan.training_episodes == (0 if algorithm in UNTRAINED else campaign.search.population * 16 * 60)
     assert campaign.budget.episodes == plan.episodes
-    assert campaign.fits_labels == (algorithm is not Algorithm.RANDOM_SEARCH)
+    assert campaign.fits_labels == (algorithm not in (Algorithm.RANDOM_SEARCH, Algorithm.GIVEN))
 
 
 def test_settings_of_learners() -> None:
@@ -81,6 +83,14 @@ REINFORCE = "search: {algorithm: reinforce}\n"
         (REINFORCE + "head: {output: argmax}\n", "head.output", "softmax beside"),
         ("search: {algorithm: reinforce, entropy_bonus: 0.1}\n", "search.entropy_bonus", "see reinforce.entropy"),
         ("search: {algorithm: reinforce, turn_bonus: 0.1}\n", "search.turn_bonus", "0 beside"),
+        ("search: {algorithm: given}\nevaluation: {problems: 5}\n", "search.coordinator", "name of a released"),
+        ("search: {coordinator: old}\n", "search.coordinator", "none beside search.algorithm sep_cma_es"),
+        ("search: {algorithm: given, coordinator: old}\n", "evaluation.problems", "at least 1 beside"),
+        (
+            "search: {algorithm: given, coordinator: old, start: sft}\nevaluation: {problems: 5}\n" + LABELS,
+            "search.start",
+            "zero beside",
+        ),
         ("search: {algorithm: adam}\n", "search.algorithm", "sep_cma_es"),
         ("reinforce: {rate: 0}\n", "reinforce.rate", "above 0"),
         ("reinforce: {speed: 1}\n", "reinforce", "one of the keys"),

@@ -31,7 +31,8 @@ def search_of(
         campaign: the specification.
         seed: the campaign's.
         dimension: n.
-        start: the first mean, shape (n,): of a fork's origin, or fitted to labels; None for the algorithm's own.
+        start: the first mean, shape (n,): of a fork's origin, fitted to labels, or of a released coordinator; None for
+            the algorithm's own.
         sigma0: the first step size of a fork; None for the specification's.
 
     Raises:
@@ -45,9 +46,10 @@ def search_of(
     sigma = search.sigma0 if sigma0 is None else sigma0
     match search.algorithm:
         case Algorithm.SEP_CMA_ES:
-            return SepCmaEs(seed, dimension, search.population, sigma, first, search.step_size)
+            rate, pairs = search.mean_rate, search.antithetic
+            return SepCmaEs(seed, dimension, search.population, sigma, first, search.step_size, rate, pairs)
         case Algorithm.RANDOM_SEARCH:
             return RandomSearch(seed, dimension, search.population, search.half_width, first)
-        case Algorithm.SFT:
+        case Algorithm.SFT | Algorithm.GIVEN:
             return Given(first, sigma)
     assert_never(search.algorithm)

@@ -111,6 +111,9 @@ def _stages(scope: Scope, campaign_id: CampaignId, closed: Counter[str], coordin
     counts = [(f"closed {kind} generations", count, closed[kind]) for kind, count in wanted.items()]
     return [
         Finding(scope.name(campaign_id), what, str(count), str(found))
-        for what, count, found in [*counts, ("released coordinators", 1, coordinators)]
+        for what, count, found in [
+            *counts,
+            ("released coordinators", int(campaign.search.coordinator is None), coordinators),
+        ]
         if count != found
     ]

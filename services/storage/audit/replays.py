@@ -16,7 +16,7 @@ from services.core.optimiser.ports import Learner
 from services.core.states import GenerationKind
 from services.storage.audit.findings import Finding, Judge, Scope
 from services.storage.audit.learners import History, Told, checkpoints_of, digest64, fitted_of
-from services.storage.binary import pack32, unpack64
+from services.storage.binary import pack32, unpack32, unpack64
 from services.storage.records import Float64
 
 # Vectors are compared by their digests: a long campaign's means would fill the memory.
@@ -29,6 +29,7 @@ select c.id, g.mean, g.sigma
 from campaign c join generation g on g.campaign_id = c.forked_from_id and g.number = c.forked_from_generation
 where c.id = any(cast(:ids as bigint[])) and g.state = 'closed'
 """)
+COORDINATORS = text("select name, theta from coordinator where name = any(cast(:names as text[]))")
 RELEASED = text("""
 select campaign_id, name, generation, sha256(theta) as theta from coordinator
 where campaign_id = any(cast(:ids as bigint[])) order by campaign_id, id
@@ -57,7 +58,7 @@ def read(conn: Connection, scope: Scope) -> Judge:
 
 def _histories(conn: Connection, scope: Scope) -> list[History]:
     generations = _grouped(conn.execute(GENERATIONS, scope.ids).all())
-    origins = {row.id: (unpack64(row.mean), row.sigma) for row in conn.execute(ORIGINS, scope.ids)}
+    origins = {**_compared(conn, scope), **_forked(conn, scope)}
     return [
         History(
             scope.campaigns[campaign_id],
@@ -69,6 +70,23 @@ def _histories(conn: Connection, scope: Scope) -> list[History]:
         )
         for campaign_id, campaign in scope.specifications.items()
     ]
+
+
+def _forked(conn: Connection, scope: Scope) -> dict[CampaignId, tuple[Float64, float]]:
+    return {CampaignId(row.id): (unpack64(row.mean), row.sigma) for row in conn.execute(ORIGINS, scope.ids)}
+
+
+def _compared(conn: Connection, scope: Scope) -> dict[CampaignId, tuple[Float64, float]]:
+    """Return the vectors of released coordinators that campaigns compare, with the step size of their specification."""
+    searches = {campaign_id: campaign.search for campaign_id, campaign in scope.specifications.items()}
+    names = sorted({search.coordinator for search in searches.values() if search.coordinator is not None})
+    rows = conn.execute(COORDINATORS, {"names": names}) if names else ()
+    thetas = {row.name: unpack32(row.theta).astype(np.float64) for row in rows}
+    return {
+        campaign_id: (thetas[search.coordinator], search.sigma0)
+        for campaign_id, search in searches.items()
+        if search.coordinator in thetas
+    }
 
 
 def _grouped(rows: Sequence[Row[Any]]) -> dict[CampaignId, list[Row[Any]]]:
