@@ -24,6 +24,7 @@ from services.reports.policies import (
     Policy,
     by_policy,
     derived_policies,
+    told_apart,
 )
 from services.reports.records import PolicyKind, Score
 
@@ -130,7 +131,7 @@ def compare(scores: Sequence[Score], seed: int, family_choice: Mapping[str, str]
     """
     policies = by_policy(scores)
     family_of = {score.problem: score.family for score in scores}
-    everyone = [*policies, *derived_policies(policies, family_of, family_choice or {})]
+    everyone = told_apart([*policies, *derived_policies(policies, family_of, family_choice or {})])
     names = sorted(set(family_of.values()))
     parts = {
         family: restricted(everyone, {problem for problem, own in family_of.items() if own == family})
