@@ -25,6 +25,7 @@ from services.core.fitness import Effort, Incomplete
 from services.core.ids import CampaignId
 from services.core.optimiser.reinforce import Reinforce
 from services.core.optimiser.searches import AnyLearner
+from services.core.policy.layout import Layout
 from services.core.problem import Split
 from services.core.rivals import FITTED
 from services.core.states import UNFINISHED, CampaignState, EpisodeState
@@ -193,13 +194,16 @@ def composed(turn: Turn, stage: Stage, number: int, learner: AnyLearner, mean: V
 def fitted_rivals(turn: Turn) -> dict[int, Vector]:
     """Return the parameters of the rivals that are fitted to labels, by their place among the rivals.
 
+    They choose among the models that the coordinator may choose.
+
     Raises:
         StillComputing: one of them is being fitted.
     """
     rivals = {index: spec for index, spec in enumerate(turn.campaign.evaluation.rivals) if spec.kind in FITTED}
     if not rivals:
         return {}
-    known, seed = labels_of(turn.conn, turn.brief, turn.campaign), turn.brief.seed
+    agents, seed = Layout.of_campaign(turn.campaign).agents, turn.brief.seed
+    known = labels_of(turn.conn, turn.brief, turn.campaign).among(agents)
     fits = turn.memory.searches.fits
     return {index: fits.of(turn.brief.id, index, partial(fit, spec, known, seed)) for index, spec in rivals.items()}
 

@@ -87,9 +87,9 @@ def acting(
 
 def routed(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> Policy:
     """Return a fitted rival with the parameters that its candidate was stored with."""
-    spec = campaign.evaluation.rivals[claim.candidate_index]
-    fitted = router(spec, runtime.theta(claim), len(campaign.pool), campaign.hidden_size)
-    return RoutedPolicy(fitted, reading_alone(runtime, claim, campaign))
+    spec, agents = campaign.evaluation.rivals[claim.candidate_index], Layout.of_campaign(campaign).agents
+    fitted = router(spec, runtime.theta(claim), len(agents), campaign.hidden_size)
+    return RoutedPolicy(fitted, reading_alone(runtime, claim, campaign), agents)
 
 
 def embedding(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign, calls: MeteredCalls) -> Embed:

@@ -64,6 +64,12 @@ def show_costs(comparison: Comparison) -> None:
         paid = sum((costs.paid for line, costs in priced if not derived(line)), Decimal(0))
         hits = sum(costs.hits for line, costs in priced if not derived(line))
         render.show("  front: not beaten in both reward and USD; bounds left out")
+        for line, costs in priced:
+            if costs.drawn:
+                render.show(
+                    f"  {render.printable(line.policy)}: {render.share(costs.drawn)} of its turns were drawn, its "
+                    "replies naming no possible action"
+                )
         render.show(f"  paid for these episodes: {render.usd(paid)}, {render.count(hits)} kept replies")
 
 

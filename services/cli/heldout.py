@@ -65,6 +65,7 @@ def effort(episode: HeldOutEpisode, campaign: Campaign) -> Effort:
         turns=episode.turns or 0,
         stop=episode.termination or "not told",
         outcome=episode.outcome,
+        drawn=episode.drawn,
     )
 
 

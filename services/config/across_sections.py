@@ -101,7 +101,7 @@ def _rivals(file: CampaignFile) -> Iterator[Fault]:
     names = [model.name for model in file.pool]
     agents = len(file.protocol.agents) or len(names)
     recorded = _has_recorded_scores(file)
-    for where, got, wanted in rival_faults(rivals, names, agents, file.labels.problems, recorded=recorded):
+    for where, got, wanted in rival_faults(rivals, names, agents, recorded=recorded):
         yield ("evaluation", "rivals", *where), got, wanted
     windows = {model.name: model.context_window for model in file.pool}
     for index, rival in enumerate(rivals):

@@ -165,8 +165,7 @@ def _require_limits(campaign: Campaign) -> None:
         raise SpecError("scoring.judge", got, wanted)
     agents = len(campaign.protocol.agents) or len(names)
     # Whether scores are recorded is the problems' part of the document, which no change of a field touches.
-    rivals, labelled = campaign.evaluation.rivals, campaign.labels.problems
-    for place, found, required in rival_faults(rivals, names, agents, labelled, recorded=False):
+    for place, found, required in rival_faults(campaign.evaluation.rivals, names, agents, recorded=False):
         raise SpecError(_dotted(("evaluation", "rivals", *place)), found, required)
 
 

@@ -19,7 +19,7 @@ RivalFault = tuple[tuple[Key, ...], object, str]
 
 
 def rival_faults(
-    rivals: Sequence[RivalSpec], names: Sequence[str], agents: int, labelled: int, *, recorded: bool
+    rivals: Sequence[RivalSpec], names: Sequence[str], agents: int, *, recorded: bool
 ) -> Iterator[RivalFault]:
     """Yield where below ``evaluation.rivals``, what stands there, and what is wanted.
 
@@ -27,7 +27,6 @@ def rival_faults(
         rivals: the list.
         names: of the pool models.
         agents: how many of them may be chosen.
-        labelled: problems that every model is asked in advance.
         recorded: whether a problem set is scored by recorded scores.
     """
     seen: dict[str, int] = {}
@@ -39,8 +38,6 @@ def rival_faults(
             yield (index, "model"), rival.model, f"a name of the pool: {', '.join(names)}"
         if rival.kind not in NAMES_MODEL and rival.model is not None:
             yield (index, "model"), rival.model, f"nothing: {rival.kind} uses all models or chooses one itself"
-        if rival.kind in FITTED and not labelled:
-            yield (index, "kind"), rival.kind.value, "labels.problems of at least 1, which it is fitted to"
         if agents < FEWEST_AGENTS.get(rival.kind, 1):
             yield (index, "kind"), rival.kind.value, f"at least {FEWEST_AGENTS[rival.kind]} models to choose from"
         if recorded and rival.kind not in ONE_OWN_ANSWER:

@@ -37,6 +37,12 @@ class Labels:
     def models(self) -> int:
         return int(self.rewards.shape[1])
 
+    def among(self, agents: Sequence[int]) -> Labels:
+        """Return the labels of these models alone, in this order."""
+        places = list(agents)
+        answers = [[row[place] for place in places] for row in self.answers]
+        return Labels(self.states, self.rewards[:, places], self.families, answers)
+
     @property
     def means(self) -> NDArray[np.float64]:
         """Return each model's mean reward per problem, shape (problems, models)."""

@@ -188,7 +188,13 @@ def effort_parts(comparison: Comparison) -> list[str]:
         for line, costs in known
     ]
     columns = (*EFFORT_COLUMNS, *(reason.replace("_", " ") for reason in reasons))
-    return [table(columns, rows, [line.kind is PolicyKind.COORDINATOR for line, _ in known]), note(EFFORT_NOTE)]
+    notes = [EFFORT_NOTE, *(drawn_note(line.policy, costs) for line, costs in known if costs.drawn)]
+    return [table(columns, rows, [line.kind is PolicyKind.COORDINATOR for line, _ in known]), *map(note, notes)]
+
+
+def drawn_note(policy: str, costs: Costs) -> str:
+    """Return how often a prompted coordinator named nothing that is possible."""
+    return f"{policy}: {100 * costs.drawn:.1f} % of the turns were drawn, its replies naming no possible action."
 
 
 def effort_cells(costs: Costs) -> tuple[str, ...]:

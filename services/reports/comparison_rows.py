@@ -87,6 +87,7 @@ def cost_cells(costs: Costs | None) -> dict[str, object]:
         "hits": costs and costs.hits,
         "errors": costs and costs.errors,
         "estimated_calls": costs and costs.estimated,
+        "drawn_turns": costs and costs.drawn,
         "stops": costs and tally(costs.stops),
         "outcomes": costs and tally(costs.outcomes),
     }

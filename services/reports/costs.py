@@ -32,6 +32,7 @@ class Costs:
         hits, errors, estimated: calls of all episodes that kept replies answered, that failed, that nobody counted.
         latency_p50, latency_p95: quantiles over episodes of the seconds that their calls took together.
         stops, outcomes: episodes by why they ended and by why their reward was what it was.
+        drawn: share of the turns whose action was drawn, because a prompted coordinator named none that is possible.
     """
 
     episodes: int
@@ -49,6 +50,7 @@ class Costs:
     latency_p95: float | None
     stops: Mapping[str, int]
     outcomes: Mapping[str, int]
+    drawn: float = 0.0
 
 
 def costs_of(policy: Policy, seed: int) -> Costs | None:
@@ -82,6 +84,7 @@ def costs_of(policy: Policy, seed: int) -> Costs | None:
         latency_p95=float(np.quantile(latencies, 0.95)) if timed else None,
         stops=counts(effort.stop for effort in efforts),
         outcomes=counts(effort.outcome for effort in efforts),
+        drawn=sum(effort.drawn for effort in efforts) / max(1, sum(effort.turns for effort in efforts)),
     )
 
 

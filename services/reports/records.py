@@ -36,6 +36,7 @@ class Effort:
         latency_seconds: the calls' added up, kept replies with what they once took; None where that is not known.
         stop: why the episode ended.
         outcome: why the reward was what it was, where that was recorded.
+        drawn: turns whose action was drawn, because a prompted coordinator named none that is possible.
     """
 
     calls: int
@@ -50,6 +51,7 @@ class Effort:
     turns: int
     stop: str
     outcome: str | None = None
+    drawn: int = 0
 
 
 @dataclass(frozen=True)

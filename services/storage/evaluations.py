@@ -23,7 +23,9 @@ from services.storage.text_codec import unescape
 EPISODES = text("""
 select e.id, c.kind, c.index as place_in_kind, p.key, p.family, e.replicate, e.state, e.reward, e.turns, e.termination,
     e.outcome, md5(concat_ws('|', p.question, p.scorer, p.answer, p.checks, p.scores)) as content, u.*,
-    (select count(*) from attempt a where a.episode_id = e.id and a.outcome not in ('done', 'running')) as failures
+    (select count(*) from attempt a where a.episode_id = e.id and a.outcome not in ('done', 'running')) as failures,
+    (select count(*) from turn t where t.episode_id = e.id and t.attempt = e.attempt and t.role_source = 'chance')
+        as drawn
 from generation g
 join episode e on e.generation_id = g.id and e.purpose = 'evaluation'
 join candidate c on c.id = e.candidate_id
@@ -115,6 +117,7 @@ class HeldOutEpisode:
         failures: attempts that led to no reward.
         uncounted_usd: what they cost.
         grading_usd: what a judge took to rate the answer.
+        drawn: turns whose action was drawn, because a prompted coordinator named none that is possible.
     """
 
     candidate_kind: CandidateKind
@@ -140,6 +143,7 @@ class HeldOutEpisode:
     uncounted_usd: Decimal
     grading_usd: Decimal
     reused: tuple[Reused, ...]
+    drawn: int = 0
 
 
 @dataclass(frozen=True)
@@ -210,4 +214,5 @@ def _episode(row: Row[Any], reused: tuple[Reused, ...]) -> HeldOutEpisode:
         uncounted_usd=Decimal(row.uncounted_usd),
         grading_usd=Decimal(row.grading_usd),
         reused=reused,
+        drawn=row.drawn,
     )

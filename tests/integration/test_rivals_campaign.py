@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from services.benchmarks import generated
-from services.cli import recording
+from services.cli import comparing, recording
+from services.cli.heldout import scores
 from services.config import pool_file
 from services.config.document import sha256, to_json
 from services.core.baselines.calls import calls_of
+from services.core.baselines.coordinator_prompt import read_choosing
 from services.core.campaign import (
     AnswersSpec,
     Campaign,
@@ -39,11 +41,12 @@ from services.core.problem_source import GeneratedFamily, GeneratedProblems
 from services.core.protocol.ports import Message, Reply
 from services.core.rivals import RivalKind, RivalSpec
 from services.core.scoring.judge import OPENING, write_rating
-from services.core.states import CampaignState
+from services.core.states import CampaignState, CandidateKind
 from services.pool.local.recorded import RecordedCalls
 from services.pool.local.simulated import Simulated
 from services.pool.local.wire import ChatRequest, ServedPool, completion
-from services.storage import campaigns, replies
+from services.reports.comparison import compare
+from services.storage import campaigns, evaluations, replies
 from services.storage.engine import Database
 from services.storage.records import NewCampaign
 from tests.support.auditing import assert_clean
@@ -170,6 +173,11 @@ def test_every_rival_makes_exactly_its_calls_for_every_question(
             assert max(wanted.values()) <= most
         assert {replicate: made[index, replicate] for replicate in wanted} == wanted, rival.label
 
+    with database.transaction() as conn:
+        compared = evaluations.read(conn, campaign_id).episodes
+    told = {(each.candidate_index, each.replicate): each.calls for each in compared if each.candidate_kind == "rival"}
+    assert told == made, "and that is what the comparison says"
+
     # The ledger against the provider's own account, to the token and the last digit of a dollar.
     ((started, tokens, usd),) = rows(database, "select calls_started, tokens_charged, usd_charged from campaign")
     own = {model.name: model.price for model in spec.pool}
@@ -205,6 +213,25 @@ def test_fitted_rivals_play_one_turn_of_the_model_they_name(
     assert_clean(database)
 
 
+def test_nobody_uses_a_model_that_may_not_be_chosen(database: Database, problems: dict[Split, list[Any]]) -> None:
+    rivals = (RivalSpec(RivalKind.RANDOM_WORKER), RivalSpec(RivalKind.MIXTURE), *RIVALS[6:], *FITTED[:2])
+    spec = campaign(
+        "masked",
+        protocol=ProtocolSpec(max_turns=3, max_output_tokens=128, agents=("bob", "cyd")),
+        evaluation=EvaluationSpec(PROBLEMS, rivals=rivals),
+        labels=LabelsSpec(problems=10),
+    )
+    play(database, spec, problems, Provider(Simulated(POOL)))
+    used = rows(
+        database,
+        "select c.index, array_agg(distinct t.agent) from turn t join episode e on e.id = t.episode_id"
+        " join candidate c on c.id = e.candidate_id where c.kind = 'rival' group by 1 order by 1",
+    )
+    assert [index for index, _ in used] == list(range(len(rivals)))
+    assert {agent for _, agents in used for agent in agents} == {1, 2}
+    assert_clean(database)
+
+
 def test_shared_replies_are_asked_for_once(database: Database, problems: dict[Split, list[Any]]) -> None:
     spec, provider = campaign("shared", answers=AnswersSpec(Reuse.WITHIN_GENERATION)), Provider(Simulated(POOL))
     campaign_id = play(database, spec, problems, provider)
@@ -221,6 +248,32 @@ def test_shared_replies_are_asked_for_once(database: Database, problems: dict[Sp
     assert questions * (4 + 4 + 1) <= first <= questions * (3 + 4 + 4 + 1)
     assert made[1] == questions, "a longer answer is nobody else's"
     assert_clean(database)
+
+
+@dataclass
+class Nonsense:
+    """Simulated models that cannot coordinate."""
+
+    inner: Simulated
+
+    def complete(self, request: ChatRequest) -> dict[str, Any]:
+        chooses = read_choosing(request.messages) is not None
+        return completion(request, "let me see") if chooses else self.inner.complete(request)
+
+
+def test_a_comparison_tells_how_often_a_coordinator_named_nothing(
+    database: Database, problems: dict[Split, list[Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    unable: Any = Nonsense(Simulated(POOL))
+    spec = campaign("nonsense", evaluation=EvaluationSpec(PROBLEMS, rivals=RIVALS[5:]))
+    campaign_id = play(database, spec, problems, Provider(unable))
+    with database.transaction() as conn:
+        found = evaluations.read(conn, campaign_id)
+    drawn = {(each.candidate_kind, each.candidate_index, each.drawn == each.turns) for each in found.episodes}
+    assert {(kind, index) for kind, index, every in drawn if every} == {(CandidateKind.RIVAL, 1)}
+    assert sum(each.drawn for each in found.episodes if each.candidate_index != 1) == 0
+    comparing.show(compare(scores(found.episodes, spec), seed=1))
+    assert "llm coordinator cyd: 100% of its turns were drawn" in " ".join(capsys.readouterr().out.split())
 
 
 @dataclass

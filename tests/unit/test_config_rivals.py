@@ -59,8 +59,6 @@ def test_every_rival_can_be_named_and_is_recorded() -> None:
         (["{kind: long, model: d}"], "0.model", "a name of the pool: a, b, c"),
         (["{kind: mixture, model: a}"], "0.model", "nothing: mixture uses all models"),
         (["{kind: random_worker}", "{kind: smoothie, model: a}"], "1.model", "nothing: smoothie"),
-        (["{kind: lookup}"], "0.kind", "labels.problems of at least 1"),
-        (["{kind: router_dc}"], "0.kind", "labels.problems of at least 1"),
         (["{kind: mixture}", "{kind: mixture, samples: 3}"], "1", "that rivals.0 does not have"),
         (["{kind: majority, model: a, samples: 1}"], "0.samples", "2"),
         (["{kind: oracle}"], "0.kind", "'majority'"),
@@ -71,6 +69,14 @@ def test_each_mistake_names_its_field(rivals: list[str], place: str, wanted: str
         resolved(with_rivals(*rivals))
     assert caught.value.path.startswith(f"evaluation.rivals.{place}")
     assert wanted in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["lookup", "router_dc"])
+def test_what_is_fitted_needs_labels(kind: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        resolved(with_rivals(f"{{kind: {kind}}}"))
+    assert caught.value.path.startswith("labels.problems")
+    assert resolved(with_rivals(f"{{kind: {kind}}}") + "labels: {problems: 8}\n")
 
 
 def test_the_same_method_may_be_tried_with_several_models() -> None:

@@ -17,7 +17,7 @@ class Router(Protocol):
     """Picks one model for a question. It must be safe to call from many threads."""
 
     def agent(self, state: NDArray[Any], rng: np.random.Generator) -> int:
-        """Return the pool index of the model that answers.
+        """Return which of the models it is fitted to answers, by its place among them.
 
         Args:
             state: what the encoder reads of the question alone, shape (d,).
