@@ -25,7 +25,8 @@ LEVELS = (
 INTERVALS = (
     "Intervals are 95 %. Differences are paired by problem: all campaigns have the same held-out problems, and "
     "with one seed the same episode seeds. With one training of each line the interval says how sure the "
-    "difference between these two vectors is, not how another training would end."
+    "difference between these two vectors is, not how another training would end. Nothing corrects for the number "
+    "of lines."
 )
 SEVERAL = (
     "Intervals are 95 % of a bootstrap over trainings and problems at once; with few seeds they are rough and "
