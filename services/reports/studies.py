@@ -72,7 +72,7 @@ class Direction(StrEnum):
     """How a difference of ours stands to the paper's; the paper's has no interval, ours has."""
 
     SAME = "as in the paper"
-    OPPOSITE = "opposite to the paper"
+    OPPOSITE = "the opposite"
     UNTOLD = "cannot be told"
 
 
