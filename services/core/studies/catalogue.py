@@ -18,8 +18,8 @@ EQUAL_BUDGETS = (
 )
 RIVALS_ALONE = (
     "The rivals' campaign trains for three episodes and ignores the result: the trained coordinator is the "
-    "base's, on the same held-out problems with the same seeds. Calls are compared in the price of each campaign, "
-    "not equalised."
+    "base's, on the same held-out problems with the same seeds. Nothing equalises what the methods take per "
+    "question: table9 tells it."
 )
 
 BY_MODEL = "A line for one model stands beside one of the paper only where the pool has that model under its name."
