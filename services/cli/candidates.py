@@ -109,7 +109,9 @@ def step_text(search: SearchSpec) -> str:
         return f"REINFORCE{start}"
     if search.algorithm is Algorithm.RANDOM_SEARCH:
         return f"random search within {search.half_width:g}{start}"
-    return f"sigma {search.sigma0:g} by {search.step_size}{start}"
+    rate = "" if search.mean_rate == 1 else f", mean rate {search.mean_rate:g}"
+    pairs = ", antithetic pairs" if search.antithetic else ""
+    return f"sigma {search.sigma0:g} by {search.step_size}{rate}{pairs}{start}"
 
 
 def search_text(search: SearchSpec) -> str:

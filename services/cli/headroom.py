@@ -40,7 +40,8 @@ def show(outcomes: Outcomes, found: Headroom) -> None:
     counted = "families count alike" if found.by_family else "questions count alike"
     render.show(f"headroom of {outcomes.source}")
     families = ", ".join(f"{name} {size:,}" for name, size in found.families.items())
-    render.show(f"  {found.questions:,} questions ({families}), {found.repeats} answers of each model; {counted}")
+    answers = "one answer" if found.repeats == 1 else f"{found.repeats} answers"
+    render.show(f"  {found.questions:,} questions ({families}), {answers} of each model; {counted}")
     for remark in outcomes.remarks:
         render.show(f"  {remark}")
     render.show(f"\n{found.verdict.finding}: {found.verdict.reason}\n")

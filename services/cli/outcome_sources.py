@@ -87,7 +87,8 @@ def read(
         answers = [row for path in paths for row in outcome_rows.read(path, columns)]
         models = tuple(dict.fromkeys(each.model for each in answers))
         prices = outcome_rows.prices(paths, columns)
-        return Outcomes(", ".join(sources), tabulated(answers, models, ", ".join(sources)), prices)
+        names = ", ".join(path.name for path in paths)
+        return Outcomes(names, tabulated(answers, models, names), prices)
     if len(paths) > 1:
         missing = next(path for path in paths if not path.is_file())
         raise SpecError("SOURCE", str(missing), "a readable table, as several were named")

@@ -120,7 +120,7 @@ def select(
         outcomes = pool_choice.affordable(outcomes, Decimal(str(max_price)))
     selections = pool_choice.chosen(outcomes, size, seed=seed, share=frontier)
     if as_json:
-        render.show_json({"source": outcomes.source, "remarks": outcomes.remarks, "pools": selections})
+        render.show_json(pool_choice.document(outcomes, selections))
     else:
         pool_choice.show(outcomes, selections)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 from services.cli import render
 from services.cli.outcome_sources import Outcomes
@@ -45,6 +46,16 @@ def chosen(outcomes: Outcomes, size: int | None, *, seed: int, share: float) -> 
         return [select(table, sizes, seed=seed, share=share, aim=aim) for aim in Aim]
     except ValueError as error:
         raise SpecError("SOURCE", str(error), "more models near the best, or a larger --frontier") from error
+
+
+def document(outcomes: Outcomes, selections: Sequence[Selection]) -> Any:
+    """Return plain data of both pools; ``flattering`` is in sample, ``held`` cross-fitted."""
+    pools = []
+    for each in selections:
+        pool = each.flattering
+        flattering = {"best": pool.best, "single": pool.single, "reduction": pool.reduction}
+        pools.append({**vars(each), "flattering": flattering})
+    return render.plain({"source": outcomes.source, "remarks": outcomes.remarks, "pools": pools})
 
 
 def show(outcomes: Outcomes, selections: Sequence[Selection]) -> None:

@@ -20,7 +20,7 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 
 def reproduce(
-    study: Annotated[StudyName, typer.Argument(metavar="STUDY", help="table2, 3, 4, 7, 8, 9, figure3, 6 or turns.")],
+    study: Annotated[StudyName, typer.Argument(metavar="STUDY", help="A table or figure of the paper.")],
     file: Annotated[
         Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, readable=True, help="The base campaign file.")
     ] = CAMPAIGN,

@@ -60,12 +60,22 @@ def show_choices(facts: StudyFacts) -> None:
             render.figure(line.first, 2),
             render.figure(line.last, 2),
             render.figure(line.released, 2),
+            render.figure(line.roles, 2),
             line.remark or ("" if line.most is None else f"{line.most[0]} {render.share(line.most[1])}"),
             line.statement,
         )
         for line in choices_of(facts)
     ]
-    columns = ("learner", "seed", "evenness first", "last", "held-out", "most chosen, held-out", "the paper says")
+    columns = (
+        "learner",
+        "seed",
+        "evenness first",
+        "last",
+        "held-out",
+        "roles",
+        "most chosen, held-out",
+        "the paper says",
+    )
     render.show_table(columns, rows, indent=2)
 
 

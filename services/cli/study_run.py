@@ -16,6 +16,7 @@ from services.config.settings import Settings
 from services.core.errors import SpecError
 from services.core.problem import content_hash
 from services.core.states import CampaignState
+from services.core.studies.learners import booked
 from services.reports.studies import StudyCampaign, StudyFacts
 from services.storage import campaigns
 from services.storage.engine import Database
@@ -142,6 +143,7 @@ def campaign_of(database: Database, one: Run, record: CampaignRecord) -> StudyCa
         state=record.state.value,
         reason=record.stop_reason,
         advice=advice(record),
+        booked=booked(one.prepared.campaign),
         episodes=record.spend.episodes_reserved,
         calls=record.spend.calls_started,
         tokens=record.spend.tokens_charged,

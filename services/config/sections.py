@@ -78,13 +78,13 @@ class EvolutionSection(Section):
     generations: Annotated[Positive, Field(le=1_000_000)]
     minibatch: Literal["common", "fresh"]
     step_size: StepSize = Field(strict=False)
+    mean_rate: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+    antithetic: bool
     entropy_bonus: Bonus
     turn_bonus: Bonus
     algorithm: Algorithm = Field(default=Algorithm.SEP_CMA_ES, strict=False)
     start: Start = Field(default=Start.ZERO, strict=False)
     half_width: Sigma = 0.5
-    mean_rate: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
-    antithetic: bool = False
     cost_weight: Bonus = 0.0
     cost_unit_usd: Sigma | None = None
     coordinator: Annotated[str, Field(min_length=1, max_length=200)] | None = None

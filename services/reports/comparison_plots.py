@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from services.reports.comparison import COORDINATOR, Comparison, Line
-from services.reports.plots import ACCENT, GRID, HEIGHT, INK, PALETTE, SECOND, WIDTH, finish, png
+from services.reports.plots import ACCENT, GRID, HEIGHT, INK, PALETTE, SECOND, WIDTH, finish, literal, png
 from services.reports.records import ChoiceFigure, PolicyKind
 
 KIND_COLOURS = {
@@ -55,7 +55,7 @@ def bars(comparison: Comparison) -> bytes:
         axes.barh(row, line.interval.estimate, color=KIND_COLOURS[line.kind], height=0.68)
         axes.plot([low, high], [row, row], color=INK, linewidth=1.2, marker="|", markersize=7)
         axes.text(high + 0.012, row, f"{line.interval.estimate:.3f}", va="center", fontsize=8, color=INK)
-    axes.set_yticks(range(len(lines)), [f"{line.policy} (n={line.n})" for line in lines], fontsize=8)
+    axes.set_yticks(range(len(lines)), [f"{literal(line.policy)} (n={line.n})" for line in lines], fontsize=8)
     axes.set_xlim(0, 1.1)
     axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1.0])
     axes.set_xlabel("mean reward on held-out problems, 95 % interval")
@@ -104,7 +104,7 @@ def frontier(comparison: Comparison) -> bytes:
     axes.set_title("Reward against price", loc="left", fontsize=11, color=INK)
     axes.legend(loc="lower right", fontsize=8, frameon=False)
     finish(axes)
-    name_points(figure, axes, [(line.policy, usd, line.interval.estimate) for line, usd in points])
+    name_points(figure, axes, [(literal(line.policy), usd, line.interval.estimate) for line, usd in points])
     return png(figure)
 
 
@@ -151,7 +151,7 @@ def stacked(axes: Axes, choices: Sequence[ChoiceFigure], field: str, order: Sequ
     for index, name in enumerate(names):
         parts = [share(choices, field, name, turn) / number for turn, number in totals.items()]
         colour, hatch = PALETTE[index % len(PALETTE)], None if index < len(PALETTE) else "//"
-        axes.bar(list(totals), parts, 0.8, below, label=name, color=colour, hatch=hatch)
+        axes.bar(list(totals), parts, 0.8, below, label=literal(name), color=colour, hatch=hatch)
         below = [low + part for low, part in zip(below, parts, strict=True)]
     axes.set_xticks(list(totals), [f"{turn}\nn={number}" for turn, number in totals.items()])
     axes.set_ylim(0, 1)

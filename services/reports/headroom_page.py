@@ -57,7 +57,8 @@ def html(found: Headroom, source: str, remarks: Sequence[str], plots: Mapping[st
     """Return the page; every text that comes from a campaign or a table is escaped."""
     title = escape(f"Headroom of {source}")
     counted = "families count alike" if found.by_family else "questions count alike"
-    sizes = f"{found.questions:,} questions, {found.repeats} answers of each model to each; {counted}."
+    answers = "one answer" if found.repeats == 1 else f"{found.repeats} answers"
+    sizes = f"{found.questions:,} questions, {answers} of each model to each; {counted}."
     parts = [
         f"<h1>{title}</h1>",
         f"<p class=lead>{escape(f'{found.verdict.finding}: {found.verdict.reason}.')}</p>",
@@ -92,8 +93,8 @@ def models_table(found: Headroom) -> str:
             f"{each.mean.estimate:.3f}",
             span(each.mean),
             f"{each.alone:,}",
-            f"{-each.union_loss:+.3f}",
-            "-" if each.loss is None else signed(Interval(-each.loss.estimate, -each.loss.high, -each.loss.low)),
+            f"{0.0 - each.union_loss:+.3f}",
+            "-" if each.loss is None else signed(less(each.loss)),
         )
         for each in found.models
     ]
@@ -104,6 +105,11 @@ def marginal_note(found: Headroom) -> str:
     way = "no way was cross-fitted" if found.marginal is None else f"the best way is: {found.marginal.value}"
     text = f"n = {found.questions:,} questions; {way}. A model solves a question from a mean reward of one half on."
     return note(text)
+
+
+def less(interval: Interval) -> Interval:
+    """Return the interval of what is taken away; 0 stays without a sign."""
+    return Interval(0.0 - interval.estimate, 0.0 - interval.high, 0.0 - interval.low)
 
 
 def signed(interval: Interval | None) -> str:

@@ -71,10 +71,8 @@ def shares(curve: Sequence[CurveFigure], field: str, names: Sequence[str], title
     below = [0.0] * len(curve)
     for index, name in enumerate(names):
         parts: list[float] = [share_of(getattr(point, field), name) for point in curve]
-        hatch = None if index < len(PALETTE) else "//"
-        axes.bar(
-            at, parts, 1.0, bottom=below, label=name, color=PALETTE[index % len(PALETTE)], hatch=hatch, linewidth=0
-        )
+        colour, hatch = PALETTE[index % len(PALETTE)], None if index < len(PALETTE) else "//"
+        axes.bar(at, parts, 1.0, bottom=below, label=literal(name), color=colour, hatch=hatch, linewidth=0)
         below = [low + part for low, part in zip(below, parts, strict=True)]
     axes.set_xlim(at[0] - 0.5, at[-1] + 0.5)
     axes.set_ylim(0, 1)
@@ -85,6 +83,11 @@ def shares(curve: Sequence[CurveFigure], field: str, names: Sequence[str], title
     figure.legend(loc="outside right upper", fontsize=8, frameon=False, reverse=True)
     finish(axes)
     return png(figure)
+
+
+def literal(name: str) -> str:
+    """Return a name as matplotlib draws it letter by letter: between dollar signs it would read a formula."""
+    return name.replace("$", r"\$")
 
 
 def share_of(shares_by_name: Mapping[str, float], name: str) -> float:

@@ -28,6 +28,7 @@ class StudyCampaign:
         keys: of the variants that it is the campaign of.
         facts: what it found; None unless it is complete.
         advice: how to go on where it is not.
+        booked: episodes before the held-out evaluation, as planned.
     """
 
     name: str
@@ -36,6 +37,7 @@ class StudyCampaign:
     state: str
     reason: str | None
     advice: str | None
+    booked: int
     episodes: int
     calls: int
     tokens: int

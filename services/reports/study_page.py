@@ -16,6 +16,7 @@ from services.reports.study_plots import choices, side_by_side
 from services.reports.style import STYLE
 
 PLOT = "plot.png"
+WIDER = "main { max-width: 72rem; }"
 TO = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}"
 LEVELS = (
     "Other models, other problems and another budget than in the paper: the levels of the two sides cannot be "
@@ -35,8 +36,8 @@ SEVERAL = (
 EVENNESS = (
     "Evenness of the models' shares of all turns: their entropy divided by that of equal shares; 1 is uniform, 0 "
     "is one model only. 'First' and 'last' are the first and the last generation's training episodes, 'held-out' "
-    "is the released vector's evaluation. Random search draws new vectors in each generation: its training shares "
-    "are those of chance vectors."
+    "is the released vector's evaluation, 'roles' the same of its roles. Random search draws new vectors in each "
+    "generation: its training shares are those of chance vectors."
 )
 
 
@@ -76,7 +77,7 @@ def document(facts: StudyFacts, parts: Iterable[str]) -> str:
         section("Campaigns", [campaign_table(facts), left_out(facts)]),
         section("Reproduce", [f"<pre>{escape(commands(facts))}</pre>"]),
     ]
-    return PAGE.format(title=escape(title), style=STYLE, body="\n".join(body))
+    return PAGE.format(title=escape(title), style=STYLE + WIDER, body="\n".join(body))
 
 
 def answers(facts: StudyFacts) -> list[str]:
@@ -153,25 +154,29 @@ def choice_parts(lines: Sequence[ChoiceLine], plot: bytes | None) -> list[str]:
             line.label,
             f"{line.seed}",
             line.statement,
-            *(MISSING if figure is None else f"{figure:.2f}" for figure in (line.first, line.last, line.released)),
+            *(
+                MISSING if each is None else f"{each:.2f}"
+                for each in (line.first, line.last, line.released, line.roles)
+            ),
             line.remark or ("" if line.most is None else f"{line.most[0]} {100 * line.most[1]:.0f} %"),
         )
         for line in lines
     ]
-    columns = ("learner", "seed", "the paper says", "first", "last", "held-out", "most chosen, held-out")
+    columns = ("learner", "seed", "the paper says", "first", "last", "held-out", "roles", "most chosen, held-out")
     plots = {} if plot is None else {PLOT: plot}
     caption = "Models chosen in training episodes, by generation."
     return [section("Choices", [table(columns, rows), picture(plots, PLOT, caption), note(EVENNESS)])]
 
 
 def campaign_table(facts: StudyFacts) -> str:
-    columns = ("campaign", "seed", "state", "episodes", "calls", "tokens", "USD")
+    columns = ("campaign", "seed", "state", "episodes", "before evaluation", "calls", "tokens", "USD")
     rows = [
         (
             one.name,
             f"{one.seed}",
             state(one),
             f"{one.episodes:,}",
+            f"{one.booked:,}",
             f"{one.calls:,}",
             f"{one.tokens:,}",
             f"{one.usd:.4f}",

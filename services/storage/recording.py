@@ -19,8 +19,10 @@ SAID_NOTHING = {"ContentRefused": "content_filter"}
 # Of the tries of a turn the last one is what the transcript has, be it that nothing was said. A judge's words stand in
 # no transcript.
 CALLS = text("""
-select l.id, l.model, l.asked, l.turn, l.finish_reason, l.error_kind, l.prompt_tokens, l.completion_tokens, g.number,
-    c.kind, c.index as place_in_kind, e.purpose, e.replicate, coalesce(t.output, a.output) as output
+select l.id, l.model, l.asked, l.turn, l.finish_reason, l.error_kind,
+    coalesce(l.kept_prompt_tokens, l.prompt_tokens) as prompt_tokens,
+    coalesce(l.kept_completion_tokens, l.completion_tokens) as completion_tokens,
+    g.number, c.kind, c.index as place_in_kind, e.purpose, e.replicate, coalesce(t.output, a.output) as output
 from llm_call l
 join episode e on e.id = l.episode_id and e.attempt = l.attempt and e.state = 'scored'
 join candidate c on c.id = e.candidate_id
@@ -43,6 +45,7 @@ class RecordedCall:
         asked: digest of the messages; None for calls of earlier versions, which did not note it.
         call: its label.
         output: None when the reply is kept nowhere.
+        prompt_tokens: with ``completion_tokens`` what the reply took, when it was paid for.
     """
 
     model: str

@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ pool:
   - {{name: speller, model: openai/speller, base_url: local:pair, price: {{input: 0.1, output: 0.5}}}}
 encoder: {{model: {encoder}, singular_values: none}}
 protocol: {{max_turns: 3, max_output_tokens: 128}}
-search: {{population: 6, replicates: 4, generations: 3, sigma0: 0.3}}
+search: {{population: 6, replicates: 4, generations: 3, sigma0: 0.3{learner}}}
+labels: {{problems: {labelled}}}
 validation: {{every: 2, problems: 6}}
 evaluation: {{problems: 6}}
 """
@@ -73,6 +75,9 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_qwen3(tmp_path_factory.mktemp("encoder") / "tiny")
 
 
+REINFORCE = ", algorithm: reinforce, start: sft"
+
+
 @pytest.fixture(scope="module")
 def calm(product: Product, encoder: Path) -> str:
     """A campaign that nobody disturbs."""
@@ -81,9 +86,9 @@ def calm(product: Product, encoder: Path) -> str:
     return "calm"
 
 
-def submit(product: Product, encoder: Path, name: str) -> None:
+def submit(product: Product, encoder: Path, name: str, learner: str = "", labelled: int = 0) -> None:
     path = product.folder / f"{name}.yaml"
-    path.write_text(CAMPAIGN.format(name=name, encoder=encoder))
+    path.write_text(CAMPAIGN.format(name=name, encoder=encoder, learner=learner, labelled=labelled))
     product.run("campaign", "submit", str(path))
 
 
@@ -170,6 +175,26 @@ def test_a_disturbed_campaign_ends_like_an_undisturbed_one(product: Product, enc
     assert repeated, "the kills were to hit attempts in flight"
     assert {row.outcome for row in repeated} <= {AttemptOutcome.LOST, AttemptOutcome.RETURNED}
     assert all(row.outcome is AttemptOutcome.DONE for row in totals(product, calm))
+    product.run("db", "audit")
+
+
+def test_a_learner_with_a_memory_that_started_from_labels_does_so_too(product: Product, encoder: Path) -> None:
+    submit(product, encoder, "reinforce", REINFORCE, 8)
+    wait_until_completed(product, "reinforce")
+    submit(product, encoder, "reinforce-stormy", REINFORCE, 8)
+    for generation in (0, 1, 2):  # labelling, the first batch, the second
+        wait_for(
+            partial(scored, product, "reinforce-stormy", generation),
+            seconds=120,
+            what=f"scores in generation {generation}",
+            pause=0.02,
+        )
+        product.kill("scheduler")
+        product.kill("worker-1")
+    wait_until_completed(product, "reinforce-stormy")
+
+    assert exported(product, "reinforce-stormy") == exported(product, "reinforce")
+    assert counted(product, "reinforce-stormy") == counted(product, "reinforce")
     product.run("db", "audit")
 
 

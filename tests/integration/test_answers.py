@@ -6,7 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from tests.support.fault_doubles import StubPool, submit, tiny_campaign
 from tests.support.faults import Stage, hurry
 from tests.support.local_pools import serving
 from tests.support.outcomes import irregularities, outcome_of
+from tests.support.recorded import recorded
 from tests.support.storage import query, scene
 from worker.calls import MeteredCalls
 from worker.leases import Lease
@@ -61,26 +62,6 @@ class Moody(StubPool):
             text = f"<idea>mood {self.asked}\x00\u202e</idea><answer>{answer}</answer>"
             return replace(reply, text=text)
         return replace(reply, text=f"{reply.text} ({self.asked})")
-
-
-@dataclass
-class Playback:
-    """What asks a recording, as the litellm pool does over HTTP."""
-
-    models: tuple[str, ...]
-    calls: RecordedCalls
-    label: str = ""
-    asked: list[str] = field(default_factory=list)
-
-    def labelled(self, label: str) -> Playback:
-        return replace(self, label=label)
-
-    def complete(self, agent: int, messages: Sequence[Message], **_: object) -> Reply:
-        self.asked.append(self.label)
-        answer = self.calls.complete(ChatRequest(self.models[agent], tuple(messages), None, self.label))
-        (choice,), usage = answer["choices"], answer["usage"]
-        used = Usage(usage["prompt_tokens"], usage["completion_tokens"])
-        return Reply(choice["message"]["content"], choice["finish_reason"], used, 0.0)
 
 
 @pytest.fixture
@@ -183,14 +164,6 @@ def test_an_empty_reply_is_not_kept(stage: Stage) -> None:
     stage.runtime.make_pool = lambda campaign: Silent()
     play(stage, campaign_of("silent", Reuse.ALWAYS))
     assert kept(stage.look) == 0
-
-
-def recorded(stage: Stage, name: str, file: Path) -> Playback:
-    written = recording.record(stage.look, name, file)
-    assert written.missing == 0
-    pool = pool_file.load(file.with_suffix(".yaml"))
-    assert isinstance(pool, RecordingPool)
-    return Playback(pool.models, RecordedCalls(pool))
 
 
 @pytest.mark.parametrize("reuse", list(Reuse))

@@ -124,6 +124,20 @@ def test_everything_but_theta_s_shape_may_change(cli: CommandLine, database: Dat
     assert document.sha256(forked.spec) == forked.spec_sha256
 
 
+def test_a_fork_that_counts_costs_resolves_their_unit(
+    cli: CommandLine, database: Database, trained: CampaignRecord
+) -> None:
+    done = cli("campaign", "fork", "small", "--name", "thrifty", "--set", "search.cost_weight=0.2")
+    assert done.code == 0, done.err
+    search = document.from_json(record(database, "thrifty").spec).search
+    assert search.cost_weight == 0.2
+    assert search.cost_unit_usd is not None
+    blind = cli("campaign", "fork", "small", "--name", "blind", "--set", "search.cost_weight=0.2",
+                "--set", "search.algorithm=reinforce")  # fmt: skip
+    assert blind.code == 1
+    assert "does not rank candidates" in blind.err
+
+
 def test_a_fork_of_a_fork_remembers_its_own_origin(cli: CommandLine, database: Database) -> None:
     text = CAMPAIGN.replace("budget: {usd: 10}", "budget: {usd: 10, calls: 500}\nweight: 2")
     assert cli("campaign", "submit", cli.campaign(text)).code == 0

@@ -20,6 +20,7 @@ from tests.support.fault_doubles import tiny_campaign
 from tests.support.faults import Stage as DrivenStage
 from tests.support.faults import hurry
 from tests.support.story import Stage
+from tests.support.tiny_qwen3 import build_tiny_qwen3
 
 __all__ = ["bare_cli", "cli", "hurry"]
 
@@ -131,7 +132,7 @@ def test_the_table_and_the_page_are_written(bare_cli: CommandLine, folder: Path)
     done = bare_cli("pool", "headroom", path, "--heldout", "--by-family", "--output", str(folder / "page"))
     assert done.code == 0, done.err
     assert "worth training: best model per family gains" in done.out
-    assert "40 questions (sums 20, words 20), 1 answers of each model; families count alike" in done.out
+    assert "40 questions (sums 20, words 20), one answer of each model; families count alike" in done.out
     page = (folder / "page" / "index.html").read_text()
     assert "best model per family" in page
     assert "<script" not in page
@@ -172,6 +173,7 @@ def test_select_prints_both_rules_and_keeps_to_a_price(bare_cli: CommandLine, fo
     pools = json.loads(done.out)["pools"]
     assert [pool["aim"] for pool in pools] == ["relative error reduction", "mean of the best members"]
     assert all(pool["members"] == ["ada", "bob"] for pool in pools)
+    assert {round(pool["flattering"]["reduction"], 6) for pool in pools} == {0.6}, "(0.75 - 0.375) / (1 - 0.375)"
     text = bare_cli("pool", "select", path, "--heldout").out
     assert "by relative error reduction: ada, bob" in text
     assert [line.split() for line in text.splitlines() if line.startswith("  sums")] == [["sums", "ada", "0.8"]] * 2
@@ -210,6 +212,19 @@ def labelled(database_url: str, database: Database, hurry: None) -> Iterator[Dri
     made = DrivenStage(database_url, database)
     yield made
     made.close()
+
+
+def test_the_encoder_of_a_campaign_file_reads_its_questions(bare_cli: CommandLine, folder: Path) -> None:
+    encoder = build_tiny_qwen3(folder / "tiny")
+    text = RECORDED.replace("model: smollm2-135m-instruct", f"model: {encoder}")
+    path = bare_cli.campaign(text, "recorded.yaml")
+    done = bare_cli("pool", "headroom", path, "--states", "--json")
+    assert done.code == 0, done.err
+    ways = {line["way"]: line["in_sample"] for line in json.loads(done.out)["lines"]}
+    assert ways["ridge regression on states"] >= ways["best single model"]
+    wrong = bare_cli("pool", "headroom", str(folder / "rows.jsonl"), "--states")
+    assert wrong.code == 1
+    assert "a campaign file" in wrong.err
 
 
 def test_labels_are_weighed_with_their_repeats_and_states(cli: CommandLine, labelled: DrivenStage) -> None:

@@ -124,7 +124,7 @@ class Product:
     def text(self, name: str) -> str:
         return (self.folder / name).read_text()
 
-    def run(self, *words: str, seconds: float = 280) -> str:
+    def run(self, *words: str, seconds: float = 500) -> str:
         code = self.start(*words).wait(timeout=seconds)
         assert code == 0, self.text("err") + self.text("out")
         return self.text("out")
@@ -140,10 +140,11 @@ def product() -> Iterator[Product]:
         shutil.rmtree(made.folder, ignore_errors=True)
 
 
+@pytest.mark.timeout(900)
 def test_table_4_from_nothing_interrupted_and_taken_up_again(product: Product) -> None:
     base = str(product.folder / "tiny.yaml")
     process = product.start("reproduce", "table4", base)
-    wait_for(lambda: "[2 of 4] submitted" in product.text("err"), seconds=200, what="the second campaign's submission")
+    wait_for(lambda: "[2 of 4] submitted" in product.text("err"), seconds=280, what="the second campaign's submission")
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=120) == 130
     assert supervisor.status(product.folder / "var") is None

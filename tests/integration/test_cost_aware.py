@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from tests.support.auditing import assert_clean, findings
 from tests.support.campaigns import small_campaign
 from tests.support.fault_doubles import StubEncoder, StubEncoders, submit, tiny_campaign
 from tests.support.faults import Stage, hurry
+from tests.support.recorded import recorded
 from tests.support.storage import query
 
 __all__ = ["hurry"]
@@ -147,6 +149,14 @@ def test_kept_replies_count_as_if_they_had_been_paid_for(stage: Stage) -> None:
         replies.delete(conn, replies.Choice())
     assert hits > 0
     assert_clean(stage.look)
+
+
+def test_a_recording_with_its_prices_plays_back_to_the_bit(stage: Stage, tmp_path: Path) -> None:
+    paid = play(stage, counting("paid", 0.5, Reuse.WITHIN_GENERATION))
+    playback = recorded(stage, "paid", tmp_path / "paid.jsonl")
+    stage.runtime.make_pool = lambda campaign: playback
+    again = play(stage, counting("again", 0.5))
+    assert fitness(stage.look, again) == fitness(stage.look, paid)
 
 
 def test_tries_that_failed_are_no_candidates_cost(stage: Stage) -> None:

@@ -44,7 +44,7 @@ LABELS = LabelsSpec(problems=5, repeats=2)
 ONE_TURN = ProtocolSpec(roles=(Role.WORKER,), max_turns=1, max_output_tokens=64)
 
 
-COMPARED = (RivalKind.RANDOM_WORKER, RivalKind.MIXTURE, RivalKind.LOOKUP, RivalKind.LOGISTIC)
+COMPARED = (RivalKind.RANDOM_WORKER, RivalKind.MIXTURE, RivalKind.LOOKUP, RivalKind.LOGISTIC, RivalKind.ROUTER_DC)
 
 
 def learning(algorithm: Algorithm, start: Start = Start.ZERO, **changes: Any) -> Campaign:
@@ -237,7 +237,7 @@ def test_fitted_rivals_act_by_their_parameters(database: Database) -> None:
                             "join candidate c on c.id = e.candidate_id "
                             "where c.kind = 'rival' and c.index > 1")  # fmt: skip
     assert rows == [(place, kind in FITTED) for place, kind in enumerate(COMPARED)]
-    assert turns == [(3 * 2, 1)]
+    assert turns == [(3 * 3, 1)]
 
 
 def test_without_validation_the_last_vector_is_released(database: Database) -> None:

@@ -94,6 +94,7 @@ def study_facts(
             state=states[key],
             reason=None if states[key] == "completed" else "lunch",
             advice=None if states[key] == "completed" else "cure it, then resume",
+            booked=60,
             episodes=100,
             calls=200,
             tokens=3000,

@@ -39,7 +39,7 @@ def test_matrices_masks_and_every_option() -> None:
     campaign = replace(
         small_campaign(
             protocol=ProtocolSpec(agents=("bob",), roles=(Role.WORKER,), notes=Notes.WORKER),
-            search=SearchSpec(34, 16, 60, 0.03, "fresh", StepSize.CSA, entropy_bonus=0.15, turn_bonus=0.1),
+            search=SearchSpec(34, 16, 60, 0.03, "fresh", StepSize.CSA, mean_rate=0.5, antithetic=True, turn_bonus=0.1),
         ),
         encoder=EncoderSpec(BUNDLED, position="last", center=True, norm=Norm.RMS, singular_values=nine),
         hidden_size=576,
@@ -53,7 +53,7 @@ def test_matrices_masks_and_every_option() -> None:
         ("head", "linear, softmax output"),
         ("theta", "dimension 4,992 = svf 4,416 + head 576; 1 agent"),
         ("protocol", "worker; at most 5 turns; only bob; notes of Workers alone"),
-        ("search", f"{SIZES}, sigma 0.03 by csa, fresh minibatch, entropy bonus 0.15, turn bonus 0.1"),
+        ("search", f"{SIZES}, sigma 0.03 by csa, mean rate 0.5, antithetic pairs, fresh minibatch, turn bonus 0.1"),
     ]
     head = HeadSpec(HeadKind.LOW_RANK, Output.ARGMAX, 20)
     assert candidates.head_text(head) == "low_rank of rank 20, argmax output"

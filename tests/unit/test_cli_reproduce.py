@@ -12,6 +12,7 @@ import pytest
 from services.cli import studies
 from services.config.settings import Settings
 from services.core.problem import Split
+from services.core.studies.learners import booked
 from services.core.studies.paper import PAPER_MODELS
 from services.core.studies.study import StudyName
 from tests.support.command_line import CAMPAIGN, CommandLine, bare_cli
@@ -80,6 +81,14 @@ def test_several_seeds_have_their_own_campaigns_and_the_same_problems(bare_cli: 
     assert seeds == {3, 4}
     assert len({tuple(one.question for one in run.prepared.problems[Split.HELDOUT]) for run in prepared.runs}) == 1
     assert all(run.prepared.spec["problems"] == prepared.base.spec["problems"] for run in prepared.runs)
+
+
+def test_no_learner_books_more_than_the_base_before_the_evaluation() -> None:
+    prepared = studies.prepare(StudyName.TABLE_4, Path(QUICKSTART), Settings())
+    limit = booked(prepared.base.campaign)
+    assert len(prepared.runs) == 4
+    for run in prepared.runs:
+        assert 0.9 * limit < booked(run.prepared.campaign) <= limit, run.name
 
 
 @pytest.mark.parametrize("seeds", ["1,x", "-1", "1.5"])

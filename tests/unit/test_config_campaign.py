@@ -71,7 +71,7 @@ def refused(text: str, old: str, new: str, variables: Mapping[str, str] | None =
 def test_defaults_are_filled_in() -> None:
     campaign = resolved(SMALL)
     assert campaign.search.population == 31  # 4 + 3 ln n = 30.2 for n = 3,264 + (2 agents + 3 roles) x 576
-    assert campaign.search.sigma0 == 0.03
+    assert campaign.search.sigma0 == 0.1
     assert campaign.protocol.roles == ROLE_ORDER
     assert campaign.protocol.verifier_without_answer is VerifierWithoutAnswer.COUNT_AS_REVISE
     assert campaign.pool[0].price.input_per_million == Decimal("0.15")
@@ -372,5 +372,5 @@ def test_the_first_step_size_may_be_given_in_units_of_a_logit() -> None:
     assert asked == [(campaign.encoder, 2)]
     with pytest.raises(ValueError, match="measured"):
         campaigns.resolve(file, KNOWN[BUNDLED])
-    assert campaigns.resolve(campaigns.parse(SMALL, "f", Path("/home"), {}), KNOWN[BUNDLED], norm).search.sigma0 == 0.03
+    assert campaigns.resolve(campaigns.parse(SMALL, "f", Path("/home"), {}), KNOWN[BUNDLED], norm).search.sigma0 == 0.1
     assert len(asked) == 1

@@ -274,7 +274,8 @@ problems: {source: generated, families: [chain_sum], training: 8, validation: 2,
 pool:
   - {name: ada, model: openai/ada, base_url: "local:pair", price: {input: 0.2, output: 0.8}}
 encoder: {singular_values: none}
-search: {population: 4, replicates: 3, generations: 2, sigma0: 0.1, step_size: tpa}
+search:
+  {population: 4, replicates: 3, generations: 2, sigma0: 0.1, step_size: tpa, mean_rate: 1.0, antithetic: false}
 budget: {usd: 10, hours: 1}
 """
 

@@ -33,7 +33,7 @@ GOLDEN: dict[str, dict[str, Any]] = {
         "head": ("linear", "softmax", None),
         "blocks": {"svf": 9216, "head": 10_240},
         "protocol": ("all", 5, 4096, 0.1, True, "count_as_revise"),
-        "search": (32, 16, 60, 0.03, "common", "csa", 0.0, 0.0),
+        "search": (32, 16, 60, 0.03, "common", "csa", 1.0, False, 0.0, 0.0),
         "every": 5,
     },
     "authors_code": {
@@ -42,7 +42,7 @@ GOLDEN: dict[str, dict[str, Any]] = {
         "head": ("linear", "softmax", None),
         "blocks": {"svf": 9216, "head": 10_240},
         "protocol": ("worker", 5, 4096, 0.1, True, "end_zero"),
-        "search": (34, 16, 60, 0.03, "fresh", "tpa", 0.15, 0.1),
+        "search": (34, 16, 60, 0.03, "fresh", "tpa", 1.0, False, 0.15, 0.1),
         "every": 5,
     },
     "recommended": {
@@ -51,7 +51,7 @@ GOLDEN: dict[str, dict[str, Any]] = {
         "head": ("linear", "softmax", None),
         "blocks": {"svf": 3264, "head": 5760},
         "protocol": ("all", 5, 4096, 0.1, True, "count_as_revise"),
-        "search": (32, 16, 60, 0.03, "common", "csa", 0.0, 0.0),
+        "search": (32, 16, 60, 0.1, "common", "tpa", 0.5, True, 0.0, 0.0),
         "every": 5,
     },
 }
@@ -75,7 +75,7 @@ def decided(campaign: Campaign) -> dict[str, Any]:
         ),
         "search": (
             search.population, search.replicates, search.generations, search.sigma0, search.minibatch,
-            search.step_size, search.entropy_bonus, search.turn_bonus,
+            search.step_size, search.mean_rate, search.antithetic, search.entropy_bonus, search.turn_bonus,
         ),
         "every": campaign.validation.every,
     }  # fmt: skip
@@ -146,8 +146,8 @@ def test_the_documented_table_is_the_mapping(name: str) -> None:
     for row in rows:
         if row[column] != "the same" and "," not in row[0]:
             section, field = row[0].strip("`").split(".")
-            assert row[column].split(" ")[0] == str(PRESETS[name][section][field])
-    assert len(rows) == 8
+            assert row[column].split(" ")[0].lower() == str(PRESETS[name][section][field]).lower()
+    assert len(rows) == 11
 
 
 @pytest.mark.parametrize("name", PRESETS)

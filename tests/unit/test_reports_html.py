@@ -13,7 +13,17 @@ from matplotlib.figure import Figure
 
 from services.reports import html, plots
 from services.reports.comparison import COORDINATOR, RANDOM
-from services.reports.records import CallFigure, CampaignFacts, CurveFigure, OutcomeFigure, PolicyKind, Score
+from services.reports.records import (
+    CallFigure,
+    CampaignFacts,
+    ChoiceFigure,
+    CurveFigure,
+    Effort,
+    LeftOut,
+    OutcomeFigure,
+    PolicyKind,
+    Score,
+)
 
 HOSTILE = '<script>alert("x")</script>&\'"'
 
@@ -166,3 +176,40 @@ def test_the_lead_says_what_the_interval_says(tmp_path: Path, coordinator: float
         for at in range(30)
     )
     assert f"{verdict} ada" in html.write(facts(scores=scores), tmp_path).read_text()
+
+
+def priced(name: str = "ada") -> CampaignFacts:
+    """A campaign whose policies have prices, with choices by turn and attempts that led to nothing."""
+    policies = ((PolicyKind.COORDINATOR, COORDINATOR), (PolicyKind.SINGLE, name), (PolicyKind.RIVAL, "majority bob"))
+    scores = tuple(
+        Score(kind, policy, f"p{at}", "sums", float(at % (place + 2) > 0), effort(Decimal(place + 1) / 1000))
+        for place, (kind, policy) in enumerate(policies)
+        for at in range(30)
+    )
+    choices = tuple(
+        ChoiceFigure(COORDINATOR, turn, model, role, 10 * turn)
+        for turn in (1, 2)
+        for model, role in ((name, "worker"), ("bob", "verifier"))
+    )
+    left_out = (LeftOut(name, 1, 3, Decimal("0.0125"), Decimal(0)), LeftOut("bob", 0, 0, Decimal(0), Decimal(0)))
+    return facts(scores=scores, choices=choices, left_out=left_out, models=(name, "bob"))
+
+
+def effort(usd: Decimal) -> Effort:
+    return Effort(2, 1, 0, 0, 120, 30, usd / 2, usd, 1.5, 2, "accepted", "correct")
+
+
+def test_prices_choices_and_what_was_left_out_are_told(tmp_path: Path) -> None:
+    page = html.write(priced(), tmp_path).read_text()
+    assert {"frontier.png", "turns.png", "comparison.csv"} <= {path.name for path in tmp_path.iterdir()}
+    assert "<td class=number>1.0000</td><td class=number>1.0000 to 1.0000</td>" in page, "USD per 1,000 questions"
+    assert "Not in these figures" in page
+    assert "<td>ada</td><td class=number>1</td><td class=number>3</td><td class=number>0.012500</td>" in page
+    rows = (tmp_path / "comparison.csv").read_text().splitlines()
+    assert [row.split(",")[1] for row in rows] == ["policy", COORDINATOR, "ada", "majority bob"]
+
+
+def test_hostile_names_are_text_in_every_table_and_plot(tmp_path: Path) -> None:
+    page = html.write(priced(f"$x^{{$ {HOSTILE}"), tmp_path).read_text()
+    assert "<script" not in page
+    assert (tmp_path / "frontier.png").read_bytes().startswith(b"\x89PNG")

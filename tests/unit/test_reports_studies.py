@@ -108,6 +108,8 @@ def test_choices_are_told_by_their_evenness() -> None:
     assert first.first == pytest.approx(1.0)
     assert first.last == pytest.approx(-(0.9 * math.log(0.9) + 0.1 * math.log(0.1)) / math.log(2))
     assert first.most == ("ada", 0.75)
+    assert first.released == pytest.approx(-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)) / math.log(2))
+    assert first.roles == 0.0
     assert lines[-1].remark.startswith("left out")
     assert entropy_share({"ada": 1.0}, 3) == 0.0
     assert entropy_share({"ada": 1.0}, 1) == 0.0

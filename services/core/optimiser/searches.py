@@ -46,7 +46,8 @@ def search_of(
     sigma = search.sigma0 if sigma0 is None else sigma0
     match search.algorithm:
         case Algorithm.SEP_CMA_ES:
-            return SepCmaEs(seed, dimension, search.population, sigma, first, search.step_size)
+            rate, pairs = search.mean_rate, search.antithetic
+            return SepCmaEs(seed, dimension, search.population, sigma, first, search.step_size, rate, pairs)
         case Algorithm.RANDOM_SEARCH:
             return RandomSearch(seed, dimension, search.population, search.half_width, first)
         case Algorithm.SFT | Algorithm.GIVEN:
