@@ -46,6 +46,7 @@ UNIFORM = "all 16 replicates"
 RULES: dict[str, Rule] = {
     UNIFORM: Rule(),
     "11 replicates for all": Rule((11,)),
+    "8 replicates for all": Rule((8,)),
     "16 replicates, 55 generations": Rule(generations=55),
     "4, 8, 16: keep 24, 16": Rule((4, 8, 16), (24, 16)),
     "4, 16: keep 16": Rule((4, 16), (16,)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,6 +11,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import typer
+
+from services.core.errors import TrinityError
 
 
 def answer(module: str, words: Sequence[str], needed: Sequence[str] = ()) -> Any:
@@ -22,12 +25,16 @@ def answer(module: str, words: Sequence[str], needed: Sequence[str] = ()) -> Any
 
     Raises:
         ModuleNotFoundError: one of those is not installed.
+        TrinityError: a signal ended it, such as that of a system that is out of memory.
         typer.Exit: it failed and has said why.
     """
     for name in needed:
         if find_spec(name) is None:
             raise ModuleNotFoundError(name=name)
     done = subprocess.run([sys.executable, "-m", module, *words], stdout=subprocess.PIPE, check=False)
+    if done.returncode < 0:
+        ended = signal.Signals(-done.returncode).name
+        raise TrinityError(f"python -m {module} was ended by {ended}; if that was for want of memory, free some")
     if done.returncode != 0:
         raise typer.Exit(1)
     return json.loads(done.stdout.splitlines()[-1])

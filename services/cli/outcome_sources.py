@@ -32,6 +32,7 @@ from services.pool.local.recordings import Recorded, read_index
 from services.storage import campaigns, outcome_reads
 
 CAMPAIGN_FILES = frozenset({".yaml", ".yml"})
+TABLES = frozenset({".csv", ".jsonl", ".json", ".parquet"})
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,9 @@ def read(
         prices = outcome_rows.prices(paths, columns)
         names = ", ".join(path.name for path in paths)
         return Outcomes(names, tabulated(answers, models, names), prices)
-    if len(paths) > 1:
-        missing = next(path for path in paths if not path.is_file())
-        raise SpecError("SOURCE", str(missing), "a readable table, as several were named")
+    missing = next(path for path in paths if not path.is_file())
+    if len(paths) > 1 or missing.suffix in TABLES:
+        raise SpecError("SOURCE", str(missing), "a readable file")
     return of_campaign(sources[0], settings)
 
 

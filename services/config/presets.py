@@ -25,6 +25,7 @@ PAPERS_LEARNERS: Values = {
         "entropy": 0.35,
         "weight_decay": 1e-4,
         "baseline": "batch",
+        "plays": 1,
         "spread": 1e-3,
     },
     "supervised": {  # appendix A.2.2; at this rate a head that starts at zero hardly moves
@@ -140,9 +141,10 @@ RECOMMENDED: Values = {
     "reinforce": {
         "rate": 1e-3,
         "clip": None,
-        "entropy": 0.0,
+        "entropy": 0.03,
         "weight_decay": 0.0,
         "baseline": "problem",
+        "plays": 4,
         "spread": 0.0,
     },
     "supervised": {

@@ -123,6 +123,7 @@ class ReinforceSection(Section):
     entropy: Bonus
     weight_decay: Bonus
     baseline: Baseline = Field(strict=False)
+    plays: Annotated[Positive, Field(le=100_000)]
     spread: Bonus
 
 

@@ -106,19 +106,17 @@ def singles(campaign: Campaign) -> list[Actor]:
 def _training(campaign: Campaign, place: int, candidate: int, size: int) -> list[Planned]:
     """Return the episodes of one candidate of the training generation at ``place``, counted from 0.
 
-    REINFORCE's one candidate plays what the population of a search would: each of its problems several times, with
-    seeds of their own, because it learns from what differs between episodes on the same problem.
+    REINFORCE's one candidate plays each problem several times, with seeds of their own, and so fewer times more
+    problems than the population of a search: it learns from what differs between episodes, not between candidates.
     """
     seed, search = campaign.seed, campaign.search
     alone = search.algorithm is Algorithm.REINFORCE
-    players = range(search.population) if alone else (candidate,)
+    plays = campaign.reinforce.plays if alone else 1
     mode = FRESH if alone else search.minibatch
+    positions = training_positions(seed, search.minibatch, place, candidate, -(-search.trials // plays), size)
     return [
-        Planned(Split.TRAINING, position, episode_seed(seed, mode, place, player, replicate))
-        for player in players
-        for replicate, position in enumerate(
-            training_positions(seed, search.minibatch, place, player, search.replicates, size)
-        )
+        Planned(Split.TRAINING, positions[problem], episode_seed(seed, mode, place, candidate + play, problem))
+        for problem, play in (divmod(replicate, plays) for replicate in range(search.trials))
     ]
 
 

@@ -31,14 +31,16 @@ class ReinforceSpec:
         entropy: weight of the entropy, in nats, of agents and of roles at every turn.
         weight_decay: weight of half the squared length of the parameters (L2).
         baseline: what rewards are compared with.
+        plays: episodes on each problem of a generation.
         spread: standard deviation of the first weights where the search starts at zero.
     """
 
     rate: float = 1e-3
     clip: float | None = None
-    entropy: float = 0.0
+    entropy: float = 0.03
     weight_decay: float = 0.0
     baseline: Baseline = Baseline.PROBLEM
+    plays: int = 4
     spread: float = 0.0
 
 

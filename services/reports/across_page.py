@@ -48,7 +48,8 @@ def lead(found: Across) -> str:
     told = peers or comparison.headline
     reference = found.entries[0].name
     sentences = [sentence(each, f"the coordinator of {reference}") for each in told]
-    return " ".join([f"{found.shared} held-out problems were answered by all of them.", *sentences])
+    shared = f"{found.shared} held-out problems were answered by all of them."
+    return " ".join([shared, *sentences] if peers else sentences)
 
 
 def campaigns_table(found: Across) -> str:

@@ -24,6 +24,7 @@ from services.reports.policies import (
     Policy,
     by_policy,
     derived_policies,
+    told_apart,
 )
 from services.reports.records import PolicyKind, Score
 
@@ -83,9 +84,19 @@ class Comparison:
         return best(line for line in self.lines if line.kind is PolicyKind.SINGLE)
 
     @property
+    def best_rival(self) -> Line | None:
+        """Return the best of what is neither a single model nor chance, nor a bound."""
+        kinds = (PolicyKind.RIVAL, PolicyKind.FAMILY_BEST)
+        return best(line for line in self.lines if line.kind in kinds and not line.bound)
+
+    @property
     def headline(self) -> tuple[Difference, ...]:
-        """Return the differences to the best single model and to chance, where there are any."""
-        rivals = (self.best_single, best(line for line in self.lines if line.kind is PolicyKind.RANDOM))
+        """Return the differences to the best single model, to the best rival and to chance, where there are any."""
+        rivals = (
+            self.best_single,
+            self.best_rival,
+            best(line for line in self.lines if line.kind is PolicyKind.RANDOM),
+        )
         wanted = [rival.policy for rival in rivals if rival is not None]
         return tuple(each for name in wanted for each in self.differences if each.against == name)
 
@@ -120,7 +131,7 @@ def compare(scores: Sequence[Score], seed: int, family_choice: Mapping[str, str]
     """
     policies = by_policy(scores)
     family_of = {score.problem: score.family for score in scores}
-    everyone = [*policies, *derived_policies(policies, family_of, family_choice or {})]
+    everyone = told_apart([*policies, *derived_policies(policies, family_of, family_choice or {})])
     names = sorted(set(family_of.values()))
     parts = {
         family: restricted(everyone, {problem for problem, own in family_of.items() if own == family})

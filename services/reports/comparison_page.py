@@ -18,8 +18,9 @@ CAPTIONS = {
 REWARDS_NOTE = (
     "Intervals are 95 %: Wilson's for rewards of 0 and 1, else a bootstrap over problems; repeats of a problem are "
     "averaged first. Differences are paired by problem. p is McNemar's exact test, then Holm's correction for all "
-    "policies of the table. The best single model is chosen by these very scores, which favours it. The oracle knows "
-    "for each problem which model succeeds; no router can do better with one call to one of these models."
+    "policies of the table. The best single model and the best rival are chosen by these very scores, which favours "
+    "them. The oracle knows for each problem which model succeeds; no router can do better with one call to one of "
+    "these models."
 )
 COSTS_NOTE = (
     "Only attempts that led to a reward count. Kept replies count at their list price, so that policies can be "

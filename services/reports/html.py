@@ -63,8 +63,8 @@ def document(facts: CampaignFacts, comparison: Comparison, plots: dict[str, byte
 def lead(facts: CampaignFacts, comparison: Comparison) -> str:
     """Return the sentence that a hurried reader takes away."""
     state = f"The campaign is {facts.state}" + (f" ({facts.reason})" if facts.reason else "")
-    generations = f"{state} after {len(facts.curve)} training generations."
-    return " ".join([generations, *(sentence(difference) for difference in comparison.headline)])
+    trained = f" after {len(facts.curve)} training generations" if facts.curve else ""
+    return " ".join([f"{state}{trained}.", *(sentence(difference) for difference in comparison.headline)])
 
 
 def figure(plots: dict[str, bytes], name: str) -> str:

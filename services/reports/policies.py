@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.reports.records import PolicyKind, Score
 
@@ -60,6 +60,17 @@ def by_policy(scores: Iterable[Score]) -> list[Policy]:
         Policy(kind, name, {problem: tuple(own) for problem, own in problems.items()})
         for (kind, name), problems in sorted(found.items(), key=lambda item: order.index(item[0][0]))
     ]
+
+
+def told_apart(policies: Sequence[Policy]) -> list[Policy]:
+    """Return the policies under different names: a model may be called like a campaign or a rival."""
+    taken: set[str] = set()
+    found = []
+    for policy in policies:
+        name = policy.name if policy.name not in taken else f"{policy.name} ({policy.kind})"
+        taken.add(name)
+        found.append(replace(policy, name=name))
+    return found
 
 
 def derived_policies(

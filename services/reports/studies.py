@@ -72,7 +72,7 @@ class Direction(StrEnum):
     """How a difference of ours stands to the paper's; the paper's has no interval, ours has."""
 
     SAME = "as in the paper"
-    OPPOSITE = "opposite to the paper"
+    OPPOSITE = "the opposite"
     UNTOLD = "cannot be told"
 
 
@@ -256,4 +256,5 @@ def shown(value: float | None, facts: StudyFacts) -> str:
 def signed(value: float | None, facts: StudyFacts) -> str:
     if value is None:
         return MISSING
-    return f"{value:+,.0f}" if facts.study.measure is Measure.TOKENS else f"{value:+.3f}"
+    digits = 0 if facts.study.measure is Measure.TOKENS else 3
+    return f"{round(value, digits) + 0.0:+,.{digits}f}"  # adding zero takes the sign off a rounded one

@@ -12,7 +12,7 @@ from services.reports.markup import PAGE, note, picture, section, table
 from services.reports.studies import MISSING, Direction, Line, StudyCampaign, StudyFacts, lines_of, shown, signed
 from services.reports.study_choices import ChoiceLine, choices_of
 from services.reports.study_files import choices_csv, comparison_csv
-from services.reports.study_plots import choices, side_by_side
+from services.reports.study_plots import by_difference, choices, side_by_side
 from services.reports.style import STYLE
 
 PLOT = "plot.png"
@@ -25,7 +25,8 @@ LEVELS = (
 INTERVALS = (
     "Intervals are 95 %. Differences are paired by problem: all campaigns have the same held-out problems, and "
     "with one seed the same episode seeds. With one training of each line the interval says how sure the "
-    "difference between these two vectors is, not how another training would end."
+    "difference between these two vectors is, not how another training would end. Nothing corrects for the number "
+    "of lines."
 )
 SEVERAL = (
     "Intervals are 95 % of a bootstrap over trainings and problems at once; with few seeds they are rough and "
@@ -101,7 +102,8 @@ def comparison_parts(facts: StudyFacts, lines: Sequence[Line], plot: bytes) -> l
     families = sorted({family for line in lines for family in line.families or ()})
     ours = [line for line in lines if line.families]
     rows = [(line.label, *(shown((line.families or {}).get(name), facts) for name in families)) for line in ours]
-    caption = f"{facts.study.paper.source}, averages over its benchmarks, beside {facts.base}."
+    what = "differences over the benchmarks with figures" if by_difference(lines) else "averages over its benchmarks"
+    caption = f"{facts.study.paper.source}, {what}, beside {facts.base}."
     return [
         section("Comparison", [main_table(facts, lines), picture({PLOT: plot}, PLOT, caption), items(notes)]),
         section("The paper by benchmark", [paper]),

@@ -21,10 +21,9 @@ LONGEST_LABEL = 34
 def side_by_side(facts: StudyFacts, lines: Sequence[Line]) -> bytes:
     """Bars of the paper and of ours with intervals, one row for each line that has either; each side has its own scale.
 
-    Where the paper gives single figures only, levels would be means over different benchmarks: the bars are then the
-    differences to the reference.
+    Where the paper gives single figures only the bars are differences to the reference.
     """
-    differences = any(line.paper_difference is not None and line.paper_average is None for line in lines)
+    differences = by_difference(lines)
     drawn = [Bar(line, differences) for line in lines]
     drawn = [each for each in drawn if each.ours is not None or each.paper is not None]
     drawn.reverse()
@@ -50,6 +49,11 @@ def side_by_side(facts: StudyFacts, lines: Sequence[Line]) -> bytes:
     return png(figure)
 
 
+def by_difference(lines: Sequence[Line]) -> bool:
+    """Return whether the paper gives single figures only, of which there are no comparable averages."""
+    return any(line.paper_difference is not None and line.paper_average is None for line in lines)
+
+
 @dataclass(frozen=True)
 class Bar:
     """What of a line is drawn: its levels, or its differences."""
@@ -67,10 +71,11 @@ class Bar:
 
 
 def bar(axes: Axes, place: int, value: float | None, colour: str, text: str) -> None:
-    """Draw a bar with its figure at the axis; what is not known is a dash alone."""
+    """Draw a bar, and its figure beside the axes, where no interval covers it; what is not known is a dash alone."""
     if value is not None:
         axes.barh(place, value, color=colour, height=0.66, alpha=0.6)
-    axes.text(0, place, f" {text}", va="center", fontsize=7.5, color=INK)
+    beside = axes.get_yaxis_transform()
+    axes.text(1.01, place, text, transform=beside, va="center", fontsize=7.5, color=INK)
 
 
 def short(label: str) -> str:

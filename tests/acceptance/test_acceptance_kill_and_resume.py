@@ -179,18 +179,16 @@ def test_a_disturbed_campaign_ends_like_an_undisturbed_one(product: Product, enc
 
 
 def test_a_learner_with_a_memory_that_started_from_labels_does_so_too(product: Product, encoder: Path) -> None:
-    submit(product, encoder, "reinforce", REINFORCE, 8)
+    submit(product, encoder, "reinforce", REINFORCE, 12)
     wait_until_completed(product, "reinforce")
-    submit(product, encoder, "reinforce-stormy", REINFORCE, 8)
-    for generation in (0, 1, 2):  # labelling, the first batch, the second
-        wait_for(
-            partial(scored, product, "reinforce-stormy", generation),
-            seconds=120,
-            what=f"scores in generation {generation}",
-            pause=0.02,
-        )
-        product.kill("scheduler")
-        product.kill("worker-1")
+    with ThreadPoolExecutor(1) as aside:
+        submitting = aside.submit(submit, product, encoder, "reinforce-stormy", REINFORCE, 12)
+        for generation in (0, 1, 2):  # labelling, the first batch, the second
+            some = partial(scored, product, "reinforce-stormy", generation)
+            wait_for(some, seconds=120, what=f"scores in generation {generation}", pause=0.02)
+            product.kill("scheduler")
+            product.kill("worker-1")
+        submitting.result()
     wait_until_completed(product, "reinforce-stormy")
 
     assert exported(product, "reinforce-stormy") == exported(product, "reinforce")

@@ -158,6 +158,13 @@ def test_broken_tables_are_refused(bare_cli: CommandLine, folder: Path, row: dic
     assert named in done.err
 
 
+@pytest.mark.parametrize("names", [("absent.csv",), ("rows.jsonl", "absent"), ("absent.yaml",)])
+def test_files_that_are_not_there_are_named(bare_cli: CommandLine, folder: Path, names: tuple[str, ...]) -> None:
+    done = bare_cli("pool", "headroom", *(str(folder / name) for name in names))
+    assert done.code == 1
+    assert "absent" in done.err
+
+
 def test_a_pool_that_has_to_be_asked_is_refused(bare_cli: CommandLine, folder: Path) -> None:
     asked = ANSWERED.replace("local:replayed", "http://127.0.0.1:9/v1")
     done = bare_cli("pool", "headroom", bare_cli.campaign(asked, "asked.yaml"))

@@ -71,6 +71,8 @@ FITTED = (
     RivalSpec(RivalKind.LOOKUP),
     RivalSpec(RivalKind.LOGISTIC),
     RivalSpec(RivalKind.SMOOTHIE_INDEPENDENT),
+    RivalSpec(RivalKind.ROUTER_DC),
+    RivalSpec(RivalKind.MAS_ROUTER),
 )
 PROBLEMS, REPEATS = 4, 2
 

@@ -50,11 +50,11 @@ def test_every_algorithm_has_a_file_a_learner_and_a_plan(algorithm: Algorithm) -
 
 def test_settings_of_learners() -> None:
     text = """
-reinforce: {rate: 0.01, clip: 0.5, entropy: 0.1, weight_decay: 1e-3, baseline: batch, spread: 0.1}
+reinforce: {rate: 0.01, clip: 0.5, entropy: 0.1, weight_decay: 1e-3, baseline: batch, plays: 2, spread: 0.1}
 supervised: {targets: hard, temperature: 0.5, rate: 0.1, batch: 8, epochs: 7, folds: 1, weight_decay: 0.0}
 """
     campaign = resolved(FILE + text)
-    assert campaign.reinforce == ReinforceSpec(0.01, 0.5, 0.1, 1e-3, Baseline.BATCH, 0.1)
+    assert campaign.reinforce == ReinforceSpec(0.01, 0.5, 0.1, 1e-3, Baseline.BATCH, 2, 0.1)
     assert campaign.supervised == SupervisedSpec(Targets.HARD, 0.5, 0.1, 8, 7, 1, 0.0)
     assert resolved(FILE).reinforce == ReinforceSpec()
     assert resolved(FILE).supervised == SupervisedSpec()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from services.core.campaign import Algorithm, Campaign, EvaluationSpec, LabelsSpec
 from services.core.composition import MEAN, Actor, Planned, candidates_of, planned_episodes, wanted_episodes
+from services.core.learners import ReinforceSpec
 from services.core.problem import Split
 from services.core.rivals import RivalKind, RivalSpec
 from services.core.states import CandidateKind, GenerationKind, Purpose
@@ -47,16 +48,18 @@ def test_every_learner_trains_on_as_many_episodes() -> None:
         assert sum(count for key, count in wanted.items() if key[2] is Purpose.TRAINING) == 12
 
 
-def test_reinforce_plays_the_searchs_problems_each_several_times_with_seeds_of_their_own() -> None:
-    search, learner = (campaign_of(each) for each in (Algorithm.SEP_CMA_ES, Algorithm.REINFORCE))
-    theirs, ours = (
-        [episode for (key, _), episode in planned_episodes(one, GenerationKind.TRAINING, 1, SIZES).items()
-         if key[2] is Purpose.TRAINING]
-        for one in (search, learner)
-    )  # fmt: skip
-    assert [episode.position for episode in ours] == [episode.position for episode in theirs]
-    assert len({episode.seed for episode in theirs}) == 3
-    assert len({episode.seed for episode in ours}) == 12
+@pytest.mark.parametrize("minibatch", ["common", "fresh"])
+@pytest.mark.parametrize("plays", [1, 2, 5])
+def test_reinforce_plays_each_problem_so_often_with_seeds_of_their_own(plays: int, minibatch: str) -> None:
+    campaign = replace(campaign_of(Algorithm.REINFORCE, minibatch), reinforce=ReinforceSpec(plays=plays))
+    planned = planned_episodes(campaign, GenerationKind.TRAINING, 1, SIZES)
+    episodes = [episode for (key, _), episode in planned.items() if key[2] is Purpose.TRAINING]
+    assert len({episode.seed for episode in episodes}) == len(episodes) == 12
+    groups = [episodes[begin : begin + plays] for begin in range(0, 12, plays)]
+    assert all(len({episode.position for episode in group}) == 1 for group in groups)
+    if minibatch == "common":
+        seen = [group[0].position for group in groups]
+        assert len(set(seen)) == min(len(groups), SIZES[Split.TRAINING])
 
 
 def test_labelling_moves_training_by_one_generation_and_changes_nothing_else() -> None:

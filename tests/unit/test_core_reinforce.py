@@ -22,6 +22,7 @@ from services.core.statistics.answer_table import AnswerTable
 Array = NDArray[np.float64]
 
 LAYOUT = Layout.of(3, ROLE_ORDER, 5)
+PLAIN = ReinforceSpec(entropy=0.0)
 WORKERS = Layout.of(3, [Role.WORKER], 5)
 
 
@@ -80,7 +81,7 @@ def test_one_decision_has_the_papers_gradient() -> None:
         for state, agent, role in zip(states, (2, 0), (ROLE_ORDER[1], ROLE_ORDER[2]), strict=True)
     ]
     wanted = (parts[0] - parts[1]) / 2
-    np.testing.assert_allclose(gradient(weights, LAYOUT, batch, ReinforceSpec()), wanted, rtol=1e-12)
+    np.testing.assert_allclose(gradient(weights, LAYOUT, batch, PLAIN), wanted, rtol=1e-12)
 
 
 def test_over_all_actions_the_gradient_is_that_of_the_expected_reward() -> None:
@@ -100,7 +101,7 @@ def test_over_all_actions_the_gradient_is_that_of_the_expected_reward() -> None:
                 table.rewards[0, [one, two]],
                 np.zeros(2, dtype=np.intp),
             )
-            total += policy[one] * policy[two] * gradient(weights, WORKERS, batch, ReinforceSpec())
+            total += policy[one] * policy[two] * gradient(weights, WORKERS, batch, PLAIN)
     np.testing.assert_allclose(total, table.gradient(weights), atol=1e-12)
     assert expected > 0
 

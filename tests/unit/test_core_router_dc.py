@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from services.core.baselines import router_dc
 from services.core.baselines.clusters import clusters
 from services.core.baselines.contrast import EMBEDDING, Batch, Weights, loss, sample_llm, sample_sample
+from services.core.baselines.standardisation import principal_axes
 from tests.support.labelled import grouped
 
 SEEDS = st.integers(0, 10**6)
@@ -32,14 +33,18 @@ def weights_of(vector: np.ndarray) -> Weights:
     return Weights.read(vector, 4, 3)
 
 
-@given(SEEDS, st.floats(0.0, 2.0))
+@given(SEEDS, st.floats(0.0, 2.0), st.floats(0.2, 2.0))
 @settings(max_examples=40, deadline=None)
-def test_the_gradient_is_that_of_finite_differences(seed: int, sample_weight: float) -> None:
+def test_the_gradient_is_that_of_finite_differences(seed: int, sample_weight: float, temperature: float) -> None:
     rng = np.random.default_rng(seed)
     batch = batch_of(rng)
     point, direction = rng.standard_normal((2, EMBEDDING * (3 + 1 + 4)))
-    values = [loss(weights_of(point + step * direction), batch, sample_weight)[0] for step in (1e-6, -1e-6)]
-    found = loss(weights_of(point), batch, sample_weight)[1].vector()
+
+    def at(vector: np.ndarray) -> tuple[float, Weights]:
+        return loss(weights_of(vector), batch, sample_weight, temperature)
+
+    values = [at(point + step * direction)[0] for step in (1e-6, -1e-6)]
+    found = at(point)[1].vector()
     assert found @ direction == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-4, abs=1e-7)
 
 
@@ -72,6 +77,19 @@ def test_the_sample_sample_loss_leaves_out_questions_without_companions() -> Non
     first = -np.log(np.exp(0.8) / np.exp(cosines[0]).sum())
     assert both == pytest.approx((first + np.log(3)) / 2)
     assert sample_sample(cosines, np.array([True, False]))[0] == pytest.approx(first / 2)
+
+
+def test_principal_axes_are_orthogonal_and_of_mean_variance_one() -> None:
+    rng = np.random.default_rng(0)
+    states = rng.standard_normal((50, 8)) * [9, 5, 3, 1, 1, 1, 1, 1]
+    states -= states.mean(axis=0)
+    axes = principal_axes(states, 3)
+    seen = states @ axes.T
+    np.testing.assert_allclose((seen**2).mean(), 1.0)
+    products = axes @ axes.T
+    np.testing.assert_allclose(products, products[0, 0] * np.eye(3), atol=1e-9)
+    assert principal_axes(np.outer(states[:, 0], np.ones(8)), 3).shape == (1, 8)
+    assert principal_axes(np.zeros((4, 8)), 3).shape == (1, 8)
 
 
 def test_equal_models_are_ranked_in_random_order() -> None:

@@ -125,6 +125,32 @@ def test_the_best_per_family_is_chosen_on_labels_where_there_are_any() -> None:
     assert comparison.FAMILY_BEST in estimates(only_sums), "a family without labels"
 
 
+def test_a_rival_called_like_a_model_is_told_apart() -> None:
+    scores = scores_of({"mean": [1.0], "ada": [0.0], "bob": [0.0]})
+    scores.append(Score(PolicyKind.RIVAL, "ada", "p0", "sums", 1.0))
+    result = comparison.compare(scores, seed=1)
+    assert [line.policy for line in result.lines] == [
+        comparison.COORDINATOR,
+        "ada",
+        "bob",
+        "ada (rival)",
+        comparison.ORACLE,
+    ]
+    against = {each.against: each.interval.estimate for each in result.differences}
+    assert (against["ada"], against["ada (rival)"]) == (1.0, 0.0)
+
+
+def test_the_headline_names_the_best_rival_whoever_wins() -> None:
+    scores = scores_of({"mean": [1.0, 0.0, 0.0], "ada": [0.0, 1.0, 0.0], "bob": [0.0, 0.0, 0.0]})
+    for name, reward in (("lookup", 1.0), ("mixture", 0.0)):
+        scores += [Score(PolicyKind.RIVAL, name, f"p{at}", "sums", reward) for at in range(3)]
+    told = comparison.compare(scores, seed=1).headline
+    assert [(each.against, each.interval.estimate) for each in told] == [
+        ("ada", 0.0),
+        ("lookup", pytest.approx(-2 / 3)),
+    ]
+
+
 def test_no_scores_give_an_empty_comparison() -> None:
     assert comparison.compare([], seed=1) == comparison.Comparison((), (), {})
 

@@ -1,7 +1,7 @@
 """RouterDC's two contrastive losses and their gradients (Chen et al. 2024; shuhao02/RouterDC).
 
 The encoder is frozen here: a question's embedding e is a linear projection of its state, and only the projection and
-one vector k per model are learnt. Similarities are cosines, divided by a temperature of 1.
+one vector k per model are learnt. Similarities are cosines, divided by a temperature.
 """
 
 from __future__ import annotations
@@ -71,22 +71,23 @@ class Batch:
     paired: NDArray[np.bool_]
 
 
-def loss(weights: Weights, batch: Batch, sample_weight: float) -> tuple[float, Weights]:
+def loss(weights: Weights, batch: Batch, sample_weight: float, temperature: float = 1.0) -> tuple[float, Weights]:
     """Return the batch's loss and its gradient, in the form of the weights.
 
     Args:
         weights: where.
         batch: questions.
         sample_weight: of the sample-sample loss; the sample-LLM loss has weight 1.
+        temperature: that cosines are divided by.
     """
     states = np.concatenate([batch.states, batch.companions.reshape(-1, batch.states.shape[1])])
     units, lengths = _unit(states @ weights.projection.T + weights.bias)
     keys, key_lengths = _unit(weights.vectors)
     size = len(batch.states)
     questions, others = units[:size], units[size:].reshape(size, -1, EMBEDDING)
-    value, slopes = sample_llm(questions @ keys.T, batch)
-    pair_value, pair_slopes = sample_sample(np.einsum("be,bhe->bh", questions, others), batch.paired)
-    pair_slopes = sample_weight * pair_slopes
+    value, slopes = sample_llm(questions @ keys.T / temperature, batch)
+    pair_value, pair_slopes = sample_sample(np.einsum("be,bhe->bh", questions, others) / temperature, batch.paired)
+    slopes, pair_slopes = slopes / temperature, sample_weight * pair_slopes / temperature
     moved = slopes @ keys + np.einsum("bh,bhe->be", pair_slopes, others)
     others_moved = (pair_slopes[:, :, None] * questions[:, None, :]).reshape(-1, EMBEDDING)
     embedded = _through_unit(np.concatenate([moved, others_moved]), units, lengths)

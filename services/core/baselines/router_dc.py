@@ -1,7 +1,9 @@
 """RouterDC (Chen et al. 2024): a vector per model, learnt by two contrastive losses; the nearest one answers.
 
 Differs from the original (trinity.md 6.2) in its encoder: instead of a fine-tuned mDeBERTa there is a linear projection
-of the coordinator's own frozen state, hence a larger step size and shorter vectors.
+of the coordinator's own frozen state, hence a larger step size and shorter vectors. The projection sees the principal
+axes of the labelled states alone, and cosines are divided by 0.3 instead of 1: in cross-validation on the training
+questions of recorded outcomes that was worth 4 points of accuracy.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from services.core.baselines.adam import Adam
 from services.core.baselines.clusters import clusters
 from services.core.baselines.contrast import EMBEDDING, Batch, Weights, loss
 from services.core.baselines.router import join, read_state, split
-from services.core.baselines.standardisation import Standardisation
+from services.core.baselines.standardisation import Standardisation, principal_axes
 from services.core.labels import Labels
 
 Matrix = NDArray[np.float64]
@@ -25,9 +27,10 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Settings:
-    """As the original's but for ``rate``, which was 5e-5 for a whole language model.
+    """As the original's but for ``rate``, which was 5e-5 for a whole language model, and ``temperature``, which was 1.
 
     Attributes:
+        axes: principal axes of the states that the projection sees.
         clusters: of questions, for the sample-sample loss.
         negatives: H, questions of other clusters per question.
         sample_weight: of the sample-sample loss; 1 in the paper's set-up.
@@ -40,7 +43,9 @@ class Settings:
     clusters: int = 5
     negatives: int = 3
     sample_weight: float = 1.0
-    rate: float = 1e-3
+    temperature: float = 0.3
+    axes: int = 48
+    rate: float = 1e-2
     decay: float = 0.01
     batch: int = 64
     steps: int = 1000
@@ -75,7 +80,8 @@ def fit(labels: Labels, seed: int, settings: Settings | None = None) -> NDArray[
     chosen = settings or Settings()
     rng = seeds.generator(seed, "router dc")
     standardised = Standardisation.of(labels.states)
-    states, scores = standardised(labels.states), labels.means
+    axes = principal_axes(standardised(labels.states), chosen.axes)
+    states, scores = standardised(labels.states) @ axes.T, labels.means
     shuffled = rng.permutation(len(states))
     judged = max(1, round(chosen.held_back * len(states)))
     training = _Training(states[shuffled[judged:]], scores[shuffled[judged:]], chosen, rng)
@@ -83,13 +89,14 @@ def fit(labels: Labels, seed: int, settings: Settings | None = None) -> NDArray[
     best, best_value = search.point, -np.inf
     for step in range(1, chosen.steps + 1):
         weights = Weights.read(search.point, labels.models, states.shape[1])
-        slope = loss(weights, training.batch(), chosen.sample_weight)[1]
+        slope = loss(weights, training.batch(), chosen.sample_weight, chosen.temperature)[1]
         search = search.descend(slope.vector(), chosen.rate, chosen.decay)
         if step % chosen.every == 0:
             value = _value(search.point, states[shuffled[:judged]], scores[shuffled[:judged]])
             if value > best_value + 1e-9:
                 best, best_value = search.point, value
-    return join(standardised.centre, standardised.scale, best)
+    found = Weights.read(best, labels.models, states.shape[1])
+    return join(standardised.centre, standardised.scale, found.projection @ axes, found.bias, found.vectors)
 
 
 def ranked(scores: Matrix, rng: np.random.Generator) -> NDArray[np.intp]:

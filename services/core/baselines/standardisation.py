@@ -1,4 +1,4 @@
-"""States brought to mean 0 and variance 1 in every coordinate, as linear classifiers want them."""
+"""States brought to mean 0 and variance 1 in every coordinate, and the few directions that most of them lies in."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 # Below this share of the typical spread a coordinate is taken for constant: dividing by its own would only magnify
 # the rounding of single precision.
 _CONSTANT = 1e-3
+_NOTHING = 1e-9  # singular values below this share of the largest are rounding
 
 
 @dataclass(frozen=True)
@@ -31,3 +32,20 @@ class Standardisation:
         """Return standardised states, shape as given: (d,) or (problems, d)."""
         found: NDArray[np.float64] = (states - self.centre) / self.scale
         return found
+
+
+def principal_axes(states: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return the directions of most variance, fewer where the states have fewer, scaled to a mean variance of 1.
+
+    Args:
+        states: of mean 0, shape (problems, d).
+        count: of directions.
+
+    Returns:
+        shape (directions, d).
+    """
+    _, values, directions = np.linalg.svd(states, full_matrices=False)
+    kept = values[: max(1, min(count, int((values > _NOTHING * values[0]).sum())))]
+    variance = float((kept**2).mean()) / len(states) or 1.0
+    found: NDArray[np.float64] = directions[: len(kept)] / np.sqrt(variance)
+    return found

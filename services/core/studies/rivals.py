@@ -51,7 +51,7 @@ def all_rows(ground: Ground) -> list[Row | LeftOut]:
         _rival(ground, key, "Smoothie", RivalSpec(RivalKind.SMOOTHIE), "Smoothie"),
         _rival(ground, key, "Smoothie, independent", RivalSpec(RivalKind.SMOOTHIE_INDEPENDENT)),
         _rival(ground, key, "RouterDC", RivalSpec(RivalKind.ROUTER_DC), "RouterDC"),
-        _rival(ground, key, "MasRouter", RivalSpec(RivalKind.MAS_ROUTER), "MasRouter"),
+        _rival(ground, key, "MasRouter, its choice of one model", RivalSpec(RivalKind.MAS_ROUTER), "MasRouter"),
         _rival(ground, key, "family, then its best model", RivalSpec(RivalKind.LOOKUP)),
         _rival(ground, key, "regression on the state", RivalSpec(RivalKind.LOGISTIC)),
         Row("random", plain, Policy(Who.RANDOM), "random"),
