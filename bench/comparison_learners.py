@@ -228,8 +228,10 @@ def _episodes(lesson: Lesson, recipe: Recipe, thetas: Float64, number: int, cand
 
 
 def _positions(lesson: Lesson, recipe: Recipe, number: int, candidate: int, trials: int) -> Indices:
-    positions = training_positions(lesson.seed, recipe.minibatch, number, candidate, trials, len(lesson.training))
-    return np.array(positions)
+    plays = recipe.reinforce.plays if recipe.kind == "reinforce" else 1
+    count, size = max(1, trials // plays), len(lesson.training)
+    positions = np.array(training_positions(lesson.seed, recipe.minibatch, number, candidate, count, size))
+    return np.resize(np.repeat(positions, plays), trials)
 
 
 def _batch(lesson: Lesson, recipe: Recipe, found: Played, number: int, trials: int) -> Batch:

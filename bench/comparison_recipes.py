@@ -33,7 +33,9 @@ RECIPES = (
         "REINFORCE, authors' settings",
         "reinforce",
         output=Output.SOFTMAX,
-        reinforce=ReinforceSpec(2e-3, 1e-3, 0.35, 1e-4, Baseline.BATCH, 1e-3),
+        reinforce=ReinforceSpec(
+            rate=2e-3, clip=1e-3, entropy=0.35, weight_decay=1e-4, baseline=Baseline.BATCH, spread=1e-3
+        ),
     ),
     Recipe("SFT, expected reward", "sft"),
     Recipe("SFT, soft targets", "sft", supervised=SupervisedSpec(targets=Targets.SOFT)),
