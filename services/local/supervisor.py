@@ -184,7 +184,7 @@ class Supervisor:
     def _stop(self) -> None:
         self._ready = False
         self._record()
-        patience = self._wakeup.stops
+        patience = min(self._wakeup.stops, 1)  # also of signals that came before this line, one alone is a wish
         for _, stage in groupby(reversed(self._children), key=lambda running: running.child.stage):
             self._stop_stage(list(stage), patience)
         for service in reversed(self._services):

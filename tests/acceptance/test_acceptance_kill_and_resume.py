@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -202,7 +203,7 @@ def test_flower_shows_workers_queues_and_labelled_tasks(product: Product, calm: 
     queues = {queue["name"] for queue in product.flower("/api/queues/length")["active_queues"]}
     assert queues == {"episodes", "validation"}
     labels = [str(task["kwargs"]) for task in product.flower("/api/tasks?limit=200").values()]
-    assert any(label.startswith(("calm g", "stormy g")) for label in labels), labels[:3]
+    assert any(re.match(r"(reinforce-)?(calm|stormy) g\d+ \w+ r\d+", label) for label in labels), labels[:3]
 
 
 @pytest.mark.parametrize("path", ["/", "/api/workers", "/metrics", "/tasks"])

@@ -51,7 +51,8 @@ def test_it_trains_compares_reports_and_leaves_nothing_running(quickstart: Quick
     printed = quickstart.text("out")
     for policy in ("trained coordinator", "adder", "speller", "random choice", "per-problem oracle"):
         assert policy in printed
-    assert "paired interval" in printed
+    assert "diff: trained coordinator minus the policy, paired by problem" in printed
+    assert "paid for these episodes" in printed
     page = quickstart.var_dir / "reports" / "tiny" / "index.html"
     assert f"report: {page}" in printed
     assert "Campaign tiny" in page.read_text()
