@@ -124,17 +124,19 @@ def test_a_lost_process_is_replaced_and_two_are_no_verdict(mine: Callable[[], se
         os.kill(mine().pop(), signal.SIGKILL)
         assert pool.equal("x+2", "2+x") is True
 
-        done = threading.Event()
+        hit, done = threading.Event(), threading.Event()
 
         def hunt() -> None:
             while not done.is_set():
                 for pid in mine():
                     os.kill(pid, signal.SIGKILL)
+                    hit.set()
                 done.wait(0.02)
 
         hunter = threading.Thread(target=hunt)
         hunter.start()
         try:
+            assert hit.wait(20), "the one that is warm would answer before it is met"
             with pytest.raises(GradingUnavailable, match="2 processes"):
                 pool.equal("x+3", "3+x")
         finally:
