@@ -26,7 +26,8 @@ STUDIED = 16  # instances on which settings are compared
 
 def main(description: str | None) -> int:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, help="instances of each objective, from seed 0 (default 3, of a study 16)")
+    parser.add_argument("--seeds", type=int, help="instances of each objective (default 3, of a study 16)")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first instance")
     parser.add_argument("--objective", choices=KINDS, help="one of the two alone")
     parser.add_argument("--levers", action="store_true", help="one setting changed at a time instead")
     parser.add_argument("--adaptive", action="store_true", help="bad candidates dropped early instead")
@@ -36,9 +37,9 @@ def main(description: str | None) -> int:
     before, begun = os.getloadavg()[0], time.process_time()
     if given.levers or given.adaptive:
         study = levers if given.levers else adaptive
-        result: dict[str, Any] = study(range(given.seeds or STUDIED), N, kinds)
+        result: dict[str, Any] = study(instances_of(given.first, given.seeds or STUDIED), N, kinds)
     else:
-        result = compared(range(given.seeds or COMPARED), N, kinds)
+        result = compared(instances_of(given.first, given.seeds or COMPARED), N, kinds)
     result |= {
         "draws": DRAWS,
         "cpu_s": round(time.process_time() - begun, 1),
@@ -49,6 +50,10 @@ def main(description: str | None) -> int:
     }
     print(json.dumps(result) if given.json else "\n".join(_lines(result)))
     return 0
+
+
+def instances_of(first: int, count: int) -> range:
+    return range(first, first + count)
 
 
 def compared(instances: Sequence[int], n: int, kinds: Kinds) -> dict[str, Any]:
