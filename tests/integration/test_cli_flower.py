@@ -110,10 +110,16 @@ def test_flower_asks_for_its_password_and_shows_labelled_tasks_and_queues(
     # Flower begins to listen for events some time after it answers; what workers did before it never sees.
     with StubWorker(database_url, broker_url, tmp_path / "worker.txt", ("--slots", "2")):
         wait_for(published, seconds=60, what="the labelled task in Flower", pause=0.5)
-    publisher.send([Delivery(EpisodeId(8), Purpose.TRAINING, LABEL)])
+
+    def waiting() -> bool:
+        """The worker takes what comes while it ends; the message that comes after that stays."""
+        publisher.send([Delivery(EpisodeId(8), Purpose.TRAINING, LABEL)])
+        lengths = json.loads(running.open("/api/queues/length", password=running.password))["active_queues"]
+        told = {entry["name"]: entry["messages"] > 0 for entry in lengths}
+        return told == {"episodes": True, "validation": False}
+
+    wait_for(waiting, seconds=60, what="a message in the one queue that Flower shows as waiting", pause=0.5)
     publisher.close()
-    lengths = json.loads(running.open("/api/queues/length", password=running.password))["active_queues"]
-    assert {entry["name"]: entry["messages"] > 0 for entry in lengths} == {"episodes": True, "validation": False}
     for path in ("/api/worker/shutdown/w1", "/api/task/revoke/1", "/api/task/send-task/trinity.episode.run"):
         assert running.status(path, password=running.password, method="POST") == 403, path
     command_line = Path(f"/proc/{running.process.pid}/cmdline").read_bytes()
