@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bench.comparison_tree import Tree
 from services.core.campaign import Output
 from services.core.policy.layout import Layout
+from services.core.policy.selection import softmax
 
 Float64 = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -142,7 +143,7 @@ def choices(game: Game, layout: Layout, theta: Float64) -> Float64:
     if layout.spec.output is Output.ARGMAX:
         agents, roles = (np.eye(part.shape[1])[part.argmax(axis=1)] if part.size else part for part in (agents, roles))
     else:
-        agents, roles = (_probabilities(part) if part.size else part for part in (agents, roles))
+        agents, roles = (softmax(part) if part.size else part for part in (agents, roles))
     roles = roles if layout.role_rows else np.ones((len(agents), 1))
     found: Float64 = roles[:, :, None] * agents[:, None, :]
     return found
@@ -181,17 +182,11 @@ def _logits(layout: Layout, thetas: Float64, states: NDArray[np.float32]) -> Flo
     return products.astype(np.float32).astype(np.float64)
 
 
-def _probabilities(logits: Float64) -> Float64:
-    scaled = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    shares: Float64 = scaled / scaled.sum(axis=-1, keepdims=True)
-    return shares
-
-
 def _chosen(layout: Layout, logits: Float64, numbers: Float64) -> Indices:
     """Return indices (c, e) as ``selection.select`` finds them, with ``numbers`` (e,) where it draws."""
     if layout.spec.output is Output.ARGMAX:
         largest: Indices = logits.argmax(axis=-1)
         return largest
-    cumulative = np.cumsum(_probabilities(logits), axis=-1)
+    cumulative = np.cumsum(softmax(logits), axis=-1)
     drawn: Indices = (cumulative <= (numbers * cumulative[..., -1])[..., None]).sum(axis=-1)
     return drawn

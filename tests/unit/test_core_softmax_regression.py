@@ -7,14 +7,15 @@ from hypothesis import strategies as st
 
 from services.core.baselines.adam import Adam
 from services.core.baselines.minimisation import minimise
-from services.core.baselines.softmax_regression import PENALTIES, folds, objective, path, probabilities
+from services.core.baselines.softmax_regression import PENALTIES, folds, objective, path
+from services.core.policy.selection import softmax
 
 
 @given(st.integers(0, 10**6), st.floats(0.0, 3.0))
 @settings(max_examples=30, deadline=None)
 def test_the_gradient_is_that_of_finite_differences(seed: int, penalty: float) -> None:
     rng = np.random.default_rng(seed)
-    states, targets = rng.standard_normal((7, 4)), probabilities(rng.standard_normal((7, 3)))
+    states, targets = rng.standard_normal((7, 4)), softmax(rng.standard_normal((7, 3)))
     loss = objective(states, targets, penalty)
     point, direction = rng.standard_normal((2, 15))
     slope = (loss(point + 1e-6 * direction)[0] - loss(point - 1e-6 * direction)[0]) / 2e-6

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8
+from services.core.optimiser.adam import averaged, corrected
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,6 @@ class Adam:
             decay: of the point itself, times the rate.
         """
         steps = self.steps + 1
-        first = _FIRST * self.first + (1 - _FIRST) * slope
-        second = _SECOND * self.second + (1 - _SECOND) * slope**2
-        scaled = first / (1 - _FIRST**steps) / (np.sqrt(second / (1 - _SECOND**steps)) + _EPSILON)
-        return Adam(self.point - rate * (scaled + decay * self.point), first, second, steps)
+        first, second = averaged(self.first, self.second, slope)
+        direction, divisor = corrected(first, second, steps)
+        return Adam(self.point - rate * (direction / divisor + decay * self.point), first, second, steps)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.core.baselines.router import split
+from services.core.policy.selection import softmax
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -108,7 +109,7 @@ def sample_llm(similarities: Matrix, batch: Batch) -> tuple[float, Matrix]:
     for column in range(batch.best.shape[1]):
         positive = batch.best[:, column : column + 1]
         counted = (batch.scores[rows, positive] > 0).astype(np.float64)
-        shares = _softmax(np.concatenate([similarities[rows, positive], negatives], axis=1))
+        shares = softmax(np.concatenate([similarities[rows, positive], negatives], axis=1))
         value -= float((counted[:, 0] * np.log(shares[:, 0])).mean())
         np.add.at(slopes, (rows, positive), counted * (shares[:, :1] - 1) / len(similarities))
         np.add.at(slopes, (rows, batch.worst), counted * shares[:, 1:] / len(similarities))
@@ -123,16 +124,10 @@ def sample_sample(cosines: Matrix, paired: NDArray[np.bool_]) -> tuple[float, Ma
         paired: which questions count, shape (batch,).
     """
     counted = paired.astype(np.float64) / len(paired)
-    shares = _softmax(cosines)
+    shares = softmax(cosines)
     slopes = shares * counted[:, None]
     slopes[:, 0] -= counted
     return -float((counted * np.log(shares[:, 0])).sum()), slopes
-
-
-def _softmax(logits: Matrix) -> Matrix:
-    scaled = np.exp(logits - logits.max(axis=1, keepdims=True))
-    found: Matrix = scaled / scaled.sum(axis=1, keepdims=True)
-    return found
 
 
 def _unit(vectors: Matrix) -> tuple[Matrix, Matrix]:

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from services.core import seeds
 from services.core.baselines.router import join, read_state, split
-from services.core.baselines.softmax_regression import PENALTIES, Linear, folds, path, probabilities
+from services.core.baselines.softmax_regression import PENALTIES, Linear, folds, path
 from services.core.baselines.standardisation import Standardisation
 from services.core.labels import Labels
+from services.core.policy.selection import softmax
 
 TEMPERATURES = (1.0, 0.3, 0.1)
 
@@ -52,7 +53,7 @@ def fit(labels: Labels, seed: int) -> NDArray[np.float64]:
 
 def soft_targets(means: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
     """Return softmax(reward / temperature) over models, shape (problems, models)."""
-    return probabilities(means / temperature)
+    return softmax(means / temperature)
 
 
 def _settings(states: NDArray[np.float64], means: NDArray[np.float64], seed: int) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from services.core import seeds
 from services.core.baselines.minimisation import Vector, minimise
+from services.core.policy.selection import softmax
 
 Matrix = NDArray[np.float64]
 # From none to speak of to the bias alone, in units of the mean variance of a standardised coordinate.
@@ -28,13 +29,6 @@ class Linear:
         """Return shape (problems, classes), or (classes,) for one state."""
         found: Matrix = states @ self.weights.T + self.bias
         return found
-
-
-def probabilities(logits: Matrix) -> Matrix:
-    """Return each row's softmax."""
-    scaled = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    found: Matrix = scaled / scaled.sum(axis=-1, keepdims=True)
-    return found
 
 
 def cross_entropy(logits: Matrix, targets: Matrix) -> float:
@@ -58,7 +52,7 @@ def objective(states: Matrix, targets: Matrix, penalty: float) -> Callable[[Vect
         linear = _linear(vector, classes, width)
         logits = linear.logits(states)
         value = cross_entropy(logits, targets) + penalty / 2 * float((linear.weights**2).sum())
-        slopes = (probabilities(logits) - targets) / len(states)
+        slopes = (softmax(logits) - targets) / len(states)
         return value, np.concatenate([(slopes.T @ states + penalty * linear.weights).ravel(), slopes.sum(axis=0)])
 
     return loss

@@ -12,6 +12,19 @@ SECOND_DECAY = 0.999  # beta 2
 SMALLEST = 1e-8  # epsilon
 
 
+def averaged(first: Float64, second: Float64, gradient: Float64) -> tuple[Float64, Float64]:
+    """Return both moments after one more gradient, all of the same shape."""
+    return (
+        FIRST_DECAY * first + (1 - FIRST_DECAY) * gradient,
+        SECOND_DECAY * second + (1 - SECOND_DECAY) * gradient**2,
+    )
+
+
+def corrected(first: Float64, second: Float64, steps: int) -> tuple[Float64, Float64]:
+    """Return direction and divisor of a step from the moments after so many, without their bias to zero."""
+    return first / (1 - FIRST_DECAY**steps), np.sqrt(second / (1 - SECOND_DECAY**steps)) + SMALLEST
+
+
 class Adam:
     """Turns gradients into changes.
 
@@ -45,9 +58,7 @@ class Adam:
     def change(self, gradient: Float64) -> Float64:
         """Return what to add to parameters that the gradient, shape (size,), says how to improve."""
         self.steps += 1
-        self._first = FIRST_DECAY * self._first + (1 - FIRST_DECAY) * gradient
-        self._second = SECOND_DECAY * self._second + (1 - SECOND_DECAY) * gradient**2
-        first = self._first / (1 - FIRST_DECAY**self.steps)
-        second = self._second / (1 - SECOND_DECAY**self.steps)
-        change: Float64 = self.rate * first / (np.sqrt(second) + SMALLEST)
+        self._first, self._second = averaged(self._first, self._second, gradient)
+        direction, divisor = corrected(self._first, self._second, self.steps)
+        change: Float64 = self.rate * direction / divisor
         return change

@@ -13,9 +13,13 @@ from services.core.protocol.roles import Role
 
 
 def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
-    """Return probabilities, shape as given; shifted by the maximum, so that huge logits neither overflow nor vanish."""
-    scaled = np.exp(logits.astype(np.float64) - np.max(logits).astype(np.float64))
-    probabilities: NDArray[np.float64] = scaled / scaled.sum()
+    """Return probabilities along the last axis, shape as given.
+
+    Logits are shifted by their maximum, so that huge ones neither overflow nor vanish.
+    """
+    exact = logits.astype(np.float64)
+    scaled = np.exp(exact - exact.max(axis=-1, keepdims=True))
+    probabilities: NDArray[np.float64] = scaled / scaled.sum(axis=-1, keepdims=True)
     return probabilities
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from services.core.policy.selection import softmax
+
 Matrix = NDArray[np.float64]
 
 
@@ -78,10 +80,7 @@ class AnswerTable:
         return found
 
     def _policy(self, weights: Matrix) -> Matrix:
-        logits = self.states @ weights.T
-        scaled = np.exp(logits - logits.max(axis=1, keepdims=True))
-        answer: Matrix = scaled / scaled.sum(axis=1, keepdims=True)
-        return answer
+        return softmax(self.states @ weights.T)
 
     def _slopes(self, weights: Matrix) -> Matrix:
         """Return the gradient in the logits: pi_a (r_a - J_q)."""

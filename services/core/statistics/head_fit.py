@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from services.core.optimiser.adam import averaged, corrected
 from services.core.statistics.answer_table import AnswerTable, Matrix
 
 
@@ -46,10 +47,9 @@ def fit(
     best_value = float(validation.values(weights).mean())
     for iteration in range(1, iterations + 1):
         slope = training.gradient(weights) * mask
-        first = 0.9 * first + 0.1 * slope
-        second = 0.999 * second + 0.001 * slope**2
-        scaled = first / (1 - 0.9**iteration) / (np.sqrt(second / (1 - 0.999**iteration)) + 1e-8)
-        weights = weights + rate * scaled
+        first, second = averaged(first, second, slope)
+        direction, divisor = corrected(first, second, iteration)
+        weights = weights + rate * direction / divisor
         value = float(validation.values(weights).mean())
         if value > best_value:
             best, best_value = Fit(weights, iteration), value
