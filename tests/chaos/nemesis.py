@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from tests.chaos import mischief
 from tests.chaos.system import Seat, Server, System
+from tests.support.signals import send
 
 Found = TypeVar("Found")
 
@@ -149,8 +150,8 @@ class Nemesis:
     def _freeze(self, name: str, server: Server, step: Step) -> None:
         """Let a server answer late: all its connections hang meanwhile."""
         frozen = mischief.processes(server)
-        mischief.send(frozen, signal.SIGSTOP)
-        self._last(name, server.kind, 1 + 3 * step.amount, lambda: mischief.send(frozen, signal.SIGCONT))
+        send(frozen, signal.SIGSTOP)
+        self._last(name, server.kind, 1 + 3 * step.amount, lambda: send(frozen, signal.SIGCONT))
 
     def _signal(self, name: str, action: str, kind: str, step: Step) -> None:
         early = step.amount < EARLY_SHARE

@@ -23,6 +23,7 @@ from services.storage import schema
 from services.storage.engine import Database
 from tests.chaos.clock import SteppedClock
 from tests.chaos.nursery import Nursery
+from tests.support.signals import send
 from tests.support.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,7 +130,7 @@ class Server:
         """Kill its main process (SIGKILL) and return its pid, None when it does not run."""
         pid = self.service.pid()
         if pid is not None:
-            os.kill(pid, signal.SIGKILL)
+            send([pid])
         return pid
 
 

@@ -19,6 +19,7 @@ from services.local import binaries, processes
 from services.local.identity import Identity, Way, choose, ordinary_account
 from services.local.postgres import EmbeddedPostgres
 from services.local.processes import naming, wait_until
+from tests.support.signals import send
 
 ROOT = os.geteuid() == 0
 only_root = pytest.mark.skipif(not ROOT, reason="needs root to make files of other users")
@@ -149,8 +150,7 @@ def test_starts_at_once_after_its_owner_was_killed(home: Path) -> None:
 def test_starts_after_server_and_owner_were_killed_together(home: Path) -> None:
     with owner(home) as (process, url):
         remember(url, 13)
-        for pid in [*naming(token_of(EmbeddedPostgres(home))), process.pid]:
-            os.kill(pid, signal.SIGKILL)
+        send([*naming(token_of(EmbeddedPostgres(home))), process.pid])
         process.wait()
     with EmbeddedPostgres(home) as again:
         assert ask(again, "SELECT number FROM kept") == 13

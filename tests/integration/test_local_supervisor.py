@@ -21,6 +21,7 @@ from services.local.children import Backoff
 from services.local.endpoints import Endpoints
 from services.local.processes import exists, naming, wait_until
 from services.local.supervisor import ask_to_stop, status
+from tests.support.signals import send
 
 # ``up`` in small: children as JSON; ``ready`` is the name of a file in the working folder.
 UP = """
@@ -332,8 +333,7 @@ def test_everything_killed_at_once_comes_back(tmp_path: Path) -> None:
             database.execute("CREATE TABLE kept AS SELECT 37 AS number")
         now = status(running.var)
         assert now is not None
-        for pid in [running.process.pid, *now.processes.values()]:
-            os.kill(pid, signal.SIGKILL)
+        send([running.process.pid, *now.processes.values()])
         running.process.wait()
         with pytest.raises(PrerequisiteMissing, match="went down without saying so"):
             endpoints.read(running.var)

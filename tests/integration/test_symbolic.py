@@ -14,6 +14,7 @@ from services.core.errors import GradingUnavailable
 from services.core.scoring.mathematics import grade_mathematics
 from services.symbolic.pool import SymbolicPool
 from tests.support.mathematics import labelled_pairs, symbolic
+from tests.support.signals import send
 from tests.support.threads import at_once
 
 __all__ = ["symbolic"]
@@ -128,8 +129,8 @@ def test_a_lost_process_is_replaced_and_two_are_no_verdict(mine: Callable[[], se
 
         def hunt() -> None:
             while not done.is_set():
-                for pid in mine():
-                    os.kill(pid, signal.SIGKILL)
+                if found := mine():
+                    send(found)
                     hit.set()
                 done.wait(0.02)
 

@@ -14,7 +14,6 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from services.core.errors import TrinityError
 from services.local import processes
 from services.queue.app import Celery, make_app
 from services.queue.publish import require_broker
+from tests.support.signals import send
 from tests.support.waiting import wait_for
 
 # Debian's own wrapper changes to another account and to the machine's node; this is the script behind it.
@@ -101,9 +101,7 @@ class RabbitServer:
     def stop(self) -> None:
         """End the node and the port mapper that it left behind."""
         self.kill()
-        for pid in processes.started_with("HOME", str(self.home)):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        send(processes.started_with("HOME", str(self.home)))
 
     def _answers(self, app: Celery) -> bool:
         assert self.process is not None
