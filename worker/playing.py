@@ -10,7 +10,7 @@ import numpy as np
 
 from services.core.baselines.fitting import router
 from services.core.baselines.routed import RoutedPolicy
-from services.core.baselines.scaffold import Same
+from services.core.baselines.scaffold import Episode, Same
 from services.core.baselines.scaffolds import scaffold_of
 from services.core.baselines.smoothie import Embed
 from services.core.campaign import Campaign, ProtocolSpec
@@ -51,7 +51,7 @@ def play(
     if rival is not None and rival.kind not in FITTED:
         embed = embedding(runtime, claim, campaign, calls) if problem.scorer in FREE_ANSWERS else None
         scaffold = scaffold_of(rival, campaign, same_of(problem), embed=embed, examine=examine)
-        return scaffold.play(problem.question, calls, campaign.protocol, size, rng, lease.check), ()
+        return scaffold.play(Episode(problem.question, calls, campaign.protocol, size, rng, lease.check)), ()
     policy, protocol, states = acting(runtime, claim, campaign, problem)
     result = run_episode(problem.question, policy, calls, protocol, size, rng, check=lease.check, examine=examine)
     return result, states

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from services.core.baselines.scaffold import Scaffold
+from services.core.baselines.scaffold import Episode, Scaffold
 from services.core.campaign import ProtocolSpec
 from services.core.ledger.usage import Usage
 from services.core.protocol.answers import write_worker
@@ -76,4 +76,6 @@ def play(
     seed: int = 0,
     check: Callable[[], None] = lambda: None,
 ) -> EpisodeResult:
-    return scaffold.play(QUESTION, call, protocol or ProtocolSpec(), pool_size, np.random.default_rng(seed), check)
+    return scaffold.play(
+        Episode(QUESTION, call, protocol or ProtocolSpec(), pool_size, np.random.default_rng(seed), check)
+    )

@@ -16,6 +16,7 @@ from services.core.baselines.coordinator_prompt import (
     write_choice,
 )
 from services.core.baselines.llm_coordinator import FIRST_COORDINATOR_CALL, LlmCoordinator, PromptedPolicy
+from services.core.baselines.scaffold import Episode
 from services.core.campaign import Notes, ProtocolSpec, VerifierWithoutAnswer
 from services.core.protocol.answers import write_thinker, write_worker
 from services.core.protocol.episode import Termination
@@ -148,9 +149,8 @@ def test_a_choice_is_not_counted_as_chance() -> None:
 def test_a_draw_is_legal() -> None:
     protocol = ProtocolSpec(max_turns=1, verifier_without_answer=VerifierWithoutAnswer.FORCE_WORKER, agents=("bob",))
     for seed in range(50):
-        call = chooses("?")
-        policy = PromptedPolicy(0, {1: "bob"}, {}, call, protocol)
-        decision = policy.decide(Transcript(QUESTION), np.random.default_rng(seed))
+        episode = Episode(QUESTION, chooses("?"), protocol, 2, np.random.default_rng(seed))
+        decision = PromptedPolicy(LlmCoordinator(0, {1: "bob"}, {}), episode).decide(Transcript(QUESTION), episode.rng)
         assert decision.agent == 1
         assert decision.role in (W, T)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from services.core.baselines.calls import calls_of, planned_calls
 from services.core.baselines.coordinator_prompt import write_choice
+from services.core.baselines.scaffold import Episode
 from services.core.baselines.scaffolds import NAMES_MODEL, scaffold_of
 from services.core.campaign import (
     BudgetLimits,
@@ -33,7 +34,7 @@ from services.core.ledger.usage import Usage
 from services.core.protocol.roles import CallRole, Role
 from services.core.rivals import FITTED, RivalKind, RivalSpec
 from services.core.scoring.judge import ASKS
-from tests.support.scripted_calls import QUESTION, Asked, ScriptedCall, same
+from tests.support.scripted_calls import Asked, ScriptedCall, play, same
 
 PAPER = ProtocolSpec(max_turns=5, max_output_tokens=4096)
 NAMES = tuple(f"model{number}" for number in range(7))
@@ -96,7 +97,7 @@ def test_what_is_planned_is_what_is_asked(kind: RivalKind, models: int, samples:
     call, rival = ScriptedCall(answers), spec(kind, samples)
     whole = campaign(models, protocol=ProtocolSpec(max_turns=turns, max_output_tokens=100))
     scaffold = scaffold_of(rival, whole, same)
-    result = scaffold.play(QUESTION, call, whole.protocol, models, np.random.default_rng(1), lambda: None)
+    result = play(scaffold, call, whole.protocol, pool_size=models, seed=1)
 
     planned = planned_calls(rival, models, whole.protocol)
     assert (result.calls, len(call.asked)) == (len(planned), len(planned))
@@ -137,7 +138,7 @@ def test_a_plan_holds_every_call_of_a_rival(kind: RivalKind) -> None:
     whole = campaign()
     scaffold = scaffold_of(spec(kind), whole, same)
     question = "q" * 100
-    scaffold.play(question, ScriptedCall(answers), whole.protocol, 7, np.random.default_rng(1), lambda: None)
+    scaffold.play(Episode(question, ScriptedCall(answers), whole.protocol, 7, np.random.default_rng(1)))
     episodes, calls, tokens, usd, expected = larger((spec(kind),))
     assert (episodes, calls) == (10, 10 * len(used))
     assert tokens >= 10 * sum(usage.total for _, usage in used)

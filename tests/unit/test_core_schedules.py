@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,10 +10,11 @@ from services.core.baselines.modes import Mode, Schedule, Turn, schedule
 from services.core.baselines.schedule import Scheduled
 from services.core.campaign import Notes, ProtocolSpec
 from services.core.errors import AttemptInterrupted
-from services.core.ledger.usage import Usage
+from services.core.protocol.answers import write_thinker, write_worker
 from services.core.protocol.episode import EpisodeResult, Termination
-from services.core.protocol.ports import Message, Reply
 from services.core.protocol.roles import Role
+from tests.support import scripted_calls
+from tests.support.scripted_calls import Asked, ScriptedCall
 
 W, T, V = Role.WORKER, Role.THINKER, Role.VERIFIER
 TEAM = (Turn(2, T), Turn(0, W), Turn(1, V))
@@ -52,7 +50,7 @@ def test_a_team_of_nobody_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one"):
         schedule(Mode.IO, [])
     with pytest.raises(ValueError, match="at least one"):
-        Scheduled(()).play("2+2?", Recorder(), ProtocolSpec(), 3, np.random.default_rng(0), lambda: None)
+        play((), recorder())
 
 
 @given(st.integers(0, 10**6))
@@ -70,34 +68,27 @@ def test_the_roles_of_a_team_are_those_of_the_cascade() -> None:
     assert short(cascade.schedule(Actions(0, (1, 0), (2, 0)))) == ["v2", "w0", "w2"]
 
 
-@dataclass
-class Recorder:
-    """Answers with the turn's number, and accepts when told to."""
+def recorder(accepts: int = 0) -> ScriptedCall:
+    """Return models that answer with the turn's number, and accept in the turn that is told."""
 
-    accepts: int = 0
-    asked: list[tuple[int, int, Role, Sequence[Message]]] = field(default_factory=list)
+    def answers(asked: Asked) -> str:
+        if asked.role is W:
+            return write_worker(f"i{asked.turn}", f"{asked.turn}")
+        if asked.role is V:
+            return "ACCEPT" if asked.turn == accepts else "REVISE: no"
+        return write_thinker("s", V)
 
-    def __call__(self, *, turn: int, agent: int, role: Role, messages: Sequence[Message]) -> Reply:
-        self.asked.append((turn, agent, role, messages))
-        verdict = "ACCEPT" if turn == self.accepts else "REVISE: no"
-        texts = {W: f"<idea>i{turn}</idea><answer>{turn}</answer>", V: verdict}
-        return Reply(
-            texts.get(role, "<suggestion>s</suggestion><suggested_role>verifier</suggested_role>"),
-            "stop",
-            Usage(1, 1),
-            0.0,
-        )
+    return ScriptedCall(answers)
 
 
-def play(turns: Schedule, call: Recorder, protocol: ProtocolSpec | None = None) -> EpisodeResult:
-    chosen = protocol or ProtocolSpec(max_turns=2)
-    return Scheduled(turns).play("2+2?", call, chosen, 3, np.random.default_rng(0), lambda: None)
+def play(turns: Schedule, call: ScriptedCall, protocol: ProtocolSpec | None = None) -> EpisodeResult:
+    return scripted_calls.play(Scheduled(turns), call, protocol or ProtocolSpec(max_turns=2))
 
 
 def test_all_turns_are_played_one_call_each_beyond_the_campaigns_limit() -> None:
-    call = Recorder()
+    call = recorder()
     result = play(schedule(Mode.DEBATE, TEAM), call)
-    assert [(turn, agent) for turn, agent, _, _ in call.asked] == [
+    assert [(asked.turn, asked.agent) for asked in call.asked] == [
         (1, 2),
         (2, 0),
         (3, 1),
@@ -111,36 +102,36 @@ def test_all_turns_are_played_one_call_each_beyond_the_campaigns_limit() -> None
 
 
 def test_a_thinker_names_no_role_and_is_not_asked_to() -> None:
-    call = Recorder()
+    call = recorder()
     play(schedule(Mode.COT, TEAM), call)
-    assert [role for _, _, role, _ in call.asked] == [T, W]
-    assert "suggested_role" not in call.asked[0][3][0].content
+    assert [asked.role for asked in call.asked] == [T, W]
+    assert "suggested_role" not in call.asked[0].messages[0].content
 
 
 def test_a_verifier_that_accepts_ends_the_team() -> None:
-    call = Recorder(accepts=2)
+    call = recorder(accepts=2)
     result = play(schedule(Mode.REFLECTION, TEAM), call)
     assert (result.calls, result.termination, result.answer) == (2, Termination.ACCEPTED, "1")
 
 
 def test_a_verifier_before_any_answer_asks_nobody() -> None:
-    call = Recorder()
+    call = recorder()
     result = play(schedule(Mode.CHAIN, [Turn(1, V), Turn(0, W)]), call)
-    assert [role for _, _, role, _ in call.asked] == [W, W]
+    assert [asked.role for asked in call.asked] == [W, W]
     assert (result.calls, result.turns) == (2, 3)
 
 
 def test_turns_are_counted_also_where_a_router_reads_workers_only() -> None:
-    call = Recorder()
+    call = recorder()
     play(schedule(Mode.CHAIN, TEAM), call, ProtocolSpec(notes=Notes.WORKER))
-    assert [role for _, _, role, _ in call.asked] == [T, W, V, W]
+    assert [asked.role for asked in call.asked] == [T, W, V, W]
 
 
 def test_a_check_that_fails_ends_the_episode_without_a_result() -> None:
     def check() -> None:
         raise AttemptInterrupted("stop")
 
-    call = Recorder()
+    call = recorder()
     with pytest.raises(AttemptInterrupted):
-        Scheduled((Turn(0, W),)).play("2+2?", call, ProtocolSpec(), 3, np.random.default_rng(0), check)
+        scripted_calls.play(Scheduled((Turn(0, W),)), call, check=check)
     assert call.asked == []

@@ -13,7 +13,7 @@ import reasoning_gym
 from services.core.baselines.coordinator_prompt import coordinator_messages, read_choice
 from services.core.baselines.majority import Majority
 from services.core.baselines.mixture import Mixture
-from services.core.baselines.scaffold import Scaffold
+from services.core.baselines.scaffold import Episode, Scaffold
 from services.core.baselines.self_reflection import SelfReflection
 from services.core.campaign import ProtocolSpec
 from services.core.families import FAMILIES, solve
@@ -74,7 +74,7 @@ def share_right(simulated: Simulated, scaffold: Scaffold) -> float:
     right = 0
     for number, question in enumerate(QUESTIONS):
         rng = np.random.default_rng(number)
-        result = scaffold.play(question, Calls(simulated), ProtocolSpec(), 3, rng, lambda: None)
+        result = scaffold.play(Episode(question, Calls(simulated), ProtocolSpec(), 3, rng))
         solution = solve(question)
         assert solution is not None
         right += same(result.answer, solution.answer)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from services.core.baselines.scaffold import Same, ScaffoldCall, ask_worker, result_of
-from services.core.campaign import ProtocolSpec
+from services.core.baselines.scaffold import Episode, Same
 from services.core.protocol.episode import EpisodeResult
-from services.core.protocol.transcript import Item
 
 
 @dataclass(frozen=True)
@@ -27,20 +23,9 @@ class Majority:
     samples: int
     same: Same
 
-    def play(
-        self,
-        question: str,
-        call: ScaffoldCall,
-        protocol: ProtocolSpec,
-        pool_size: int,
-        rng: np.random.Generator,
-        check: Callable[[], None],
-    ) -> EpisodeResult:
-        items: list[Item] = []
-        for turn in range(1, self.samples + 1):
-            check()
-            items.append(ask_worker(question, (), call, protocol, turn=turn, agent=self.agent))
-        return result_of(question, items, items[plurality([item.answer for item in items], self.same)])
+    def play(self, episode: Episode) -> EpisodeResult:
+        items = episode.ask_each([self.agent] * self.samples)
+        return episode.result(items, items[plurality([item.answer for item in items], self.same)])
 
 
 def plurality(answers: Sequence[str | None], same: Same) -> int:

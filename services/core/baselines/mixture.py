@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from services.core.baselines.scaffold import ScaffoldCall, ask_worker, result_of
+from services.core.baselines.scaffold import Episode
 from services.core.baselines.wording import SYNTHESISE
-from services.core.campaign import ProtocolSpec
 from services.core.protocol.episode import EpisodeResult
-from services.core.protocol.transcript import Item
-
-
-def proposals(
-    question: str, agents: Sequence[int], call: ScaffoldCall, protocol: ProtocolSpec, check: Callable[[], None]
-) -> list[Item]:
-    """Return every model's own answer to the question, in the order of ``agents``; they do not see each other's."""
-    items = []
-    for turn, agent in enumerate(agents, start=1):
-        check()
-        items.append(ask_worker(question, (), call, protocol, turn=turn, agent=agent))
-    return items
 
 
 @dataclass(frozen=True)
@@ -35,18 +20,8 @@ class Mixture:
 
     agents: Sequence[int]
 
-    def play(
-        self,
-        question: str,
-        call: ScaffoldCall,
-        protocol: ProtocolSpec,
-        pool_size: int,
-        rng: np.random.Generator,
-        check: Callable[[], None],
-    ) -> EpisodeResult:
-        aggregator = self.agents[int(rng.integers(len(self.agents)))]
-        items = proposals(question, self.agents, call, protocol, check)
-        check()
-        turn = len(items) + 1
-        last = ask_worker(question, items, call, protocol, turn=turn, agent=aggregator, added=SYNTHESISE)
-        return result_of(question, [*items, last], last)
+    def play(self, episode: Episode) -> EpisodeResult:
+        aggregator = episode.draw(self.agents)
+        proposals = episode.ask_each(self.agents)
+        last = episode.ask_worker(proposals, turn=len(proposals) + 1, agent=aggregator, added=SYNTHESISE)
+        return episode.result([*proposals, last], last)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from services.core.baselines.modes import Turn
+from services.core.baselines.scaffold import Episode
 from services.core.campaign import ProtocolSpec
-from services.core.protocol.episode import EpisodeResult, run_episode
+from services.core.protocol.episode import EpisodeResult
 from services.core.protocol.evidence import Examine
-from services.core.protocol.ports import Decision, ModelCall
+from services.core.protocol.ports import Decision
 from services.core.protocol.roles import ROLE_ORDER
 from services.core.protocol.transcript import Transcript
 
@@ -42,26 +43,9 @@ class Scheduled:
     turns: Sequence[Turn]
     examine: Examine = lambda work: None
 
-    def play(
-        self,
-        question: str,
-        call: ModelCall,
-        protocol: ProtocolSpec,
-        pool_size: int,
-        rng: np.random.Generator,
-        check: Callable[[], None],
-    ) -> EpisodeResult:
-        """Play one episode; see ``run_episode`` for arguments and errors."""
-        return run_episode(
-            question,
-            SchedulePolicy(self.turns),
-            call,
-            scheduled(protocol, self.turns),
-            pool_size,
-            rng,
-            check=check,
-            examine=self.examine,
-        )
+    def play(self, episode: Episode) -> EpisodeResult:
+        protocol = scheduled(episode.protocol, self.turns)
+        return replace(episode, protocol=protocol).converse(SchedulePolicy(self.turns), self.examine)
 
 
 def scheduled(protocol: ProtocolSpec, turns: Sequence[Turn]) -> ProtocolSpec:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
-from services.core.baselines.scaffold import ScaffoldCall, ask_worker, result_of
+from services.core.baselines.scaffold import Episode
 from services.core.baselines.wording import RECONSIDER
-from services.core.campaign import ProtocolSpec
 from services.core.protocol.episode import EpisodeResult
-from services.core.protocol.transcript import Item
 
 
 @dataclass(frozen=True)
@@ -26,18 +21,8 @@ class SelfReflection:
     agent: int
     turns: int
 
-    def play(
-        self,
-        question: str,
-        call: ScaffoldCall,
-        protocol: ProtocolSpec,
-        pool_size: int,
-        rng: np.random.Generator,
-        check: Callable[[], None],
-    ) -> EpisodeResult:
-        items: list[Item] = []
-        for turn in range(1, self.turns + 1):
-            check()
-            added = RECONSIDER if items else ""
-            items.append(ask_worker(question, items[-1:], call, protocol, turn=turn, agent=self.agent, added=added))
-        return result_of(question, items, items[-1])
+    def play(self, episode: Episode) -> EpisodeResult:
+        items = episode.ask_each([self.agent])
+        for turn in range(2, self.turns + 1):
+            items.append(episode.ask_worker(items[-1:], turn=turn, agent=self.agent, added=RECONSIDER))
+        return episode.result(items, items[-1])

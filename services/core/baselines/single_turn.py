@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from services.core.baselines.scaffold import ScaffoldCall, ask_worker, result_of
-from services.core.campaign import ProtocolSpec
+from services.core.baselines.scaffold import Episode
 from services.core.protocol.episode import EpisodeResult
 
 
@@ -22,19 +19,9 @@ class RandomWorker:
 
     agents: Sequence[int]
 
-    def play(
-        self,
-        question: str,
-        call: ScaffoldCall,
-        protocol: ProtocolSpec,
-        pool_size: int,
-        rng: np.random.Generator,
-        check: Callable[[], None],
-    ) -> EpisodeResult:
-        check()
-        agent = self.agents[int(rng.integers(len(self.agents)))]
-        item = ask_worker(question, (), call, protocol, turn=1, agent=agent)
-        return result_of(question, [item], item)
+    def play(self, episode: Episode) -> EpisodeResult:
+        item = episode.ask_worker(turn=1, agent=episode.draw(self.agents))
+        return episode.result([item], item)
 
 
 @dataclass(frozen=True)
@@ -49,16 +36,7 @@ class LongAnswer:
     agent: int
     multiple: int
 
-    def play(
-        self,
-        question: str,
-        call: ScaffoldCall,
-        protocol: ProtocolSpec,
-        pool_size: int,
-        rng: np.random.Generator,
-        check: Callable[[], None],
-    ) -> EpisodeResult:
-        check()
-        limit = self.multiple * protocol.max_output_tokens
-        item = ask_worker(question, (), call, protocol, turn=1, agent=self.agent, max_output_tokens=limit)
-        return result_of(question, [item], item)
+    def play(self, episode: Episode) -> EpisodeResult:
+        limit = self.multiple * episode.protocol.max_output_tokens
+        item = episode.ask_worker(turn=1, agent=self.agent, max_output_tokens=limit)
+        return episode.result([item], item)

@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.core.baselines.agreement import answer_distances, closest, squared_distances
-from services.core.baselines.mixture import proposals
-from services.core.baselines.scaffold import Same, ScaffoldCall, result_of
-from services.core.campaign import ProtocolSpec
+from services.core.baselines.scaffold import Episode, Same
 from services.core.protocol.episode import EpisodeResult
 from services.core.protocol.transcript import Item
 
@@ -36,20 +34,12 @@ class Smoothie:
     same: Same
     embed: Embed | None = None
 
-    def play(
-        self,
-        question: str,
-        call: ScaffoldCall,
-        protocol: ProtocolSpec,
-        pool_size: int,
-        rng: np.random.Generator,
-        check: Callable[[], None],
-    ) -> EpisodeResult:
-        items = proposals(question, self.agents, call, protocol, check)
+    def play(self, episode: Episode) -> EpisodeResult:
+        items = episode.ask_each(self.agents)
         answered = [item for item in items if item.answer is not None]
         if not answered:
-            return result_of(question, items, items[-1])
-        return result_of(question, items, answered[closest(self._distances(answered))])
+            return episode.result(items, items[-1])
+        return episode.result(items, answered[closest(self._distances(answered))])
 
     def _distances(self, items: Sequence[Item]) -> NDArray[np.float64]:
         if self.embed is None:
