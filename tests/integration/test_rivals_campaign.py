@@ -17,7 +17,7 @@ from services.cli import comparing, recording
 from services.cli.heldout import scores
 from services.config import pool_file
 from services.config.document import sha256, to_json
-from services.core.baselines.calls import calls_of
+from services.core.baselines.calls import planned_calls
 from services.core.baselines.coordinator_prompt import read_choosing
 from services.core.campaign import (
     AnswersSpec,
@@ -167,7 +167,7 @@ def test_every_rival_makes_exactly_its_calls_for_every_question(
 
     made = {(index, replicate): calls for index, replicate, calls, _ in rows(database, CALLS.format(campaign_id))}
     for index, rival in enumerate(RIVALS):
-        most = calls_of(rival, len(NAMES), spec.protocol)
+        most = len(planned_calls(rival, len(NAMES), spec.protocol))
         wanted = dict.fromkeys(range(PROBLEMS * REPEATS), most)
         if rival.kind is RivalKind.LLM_COORDINATOR:
             said = rows(database, SPOKEN.format(index, campaign_id))

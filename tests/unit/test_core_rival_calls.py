@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.core.baselines.calls import calls_of, planned_calls
+from services.core.baselines.calls import planned_calls
 from services.core.baselines.coordinator_prompt import write_choice
 from services.core.baselines.scaffold import Episode
 from services.core.baselines.scaffolds import NAMES_MODEL, scaffold_of
@@ -79,13 +79,13 @@ def campaign(models: int = 7, **changes: object) -> Campaign:
     ],
 )
 def test_the_papers_calls_per_question(kind: RivalKind, calls: int) -> None:
-    assert calls_of(spec(kind), 7, PAPER) == calls
+    assert len(planned_calls(spec(kind), 7, PAPER)) == calls
 
 
 def test_models_that_may_not_be_chosen_take_no_part() -> None:
     masked = replace(PAPER, agents=NAMES[:3])
-    assert calls_of(spec(RivalKind.MIXTURE), 7, masked) == 4
-    assert calls_of(spec(RivalKind.SMOOTHIE), 7, masked) == 3
+    assert len(planned_calls(spec(RivalKind.MIXTURE), 7, masked)) == 4
+    assert len(planned_calls(spec(RivalKind.SMOOTHIE), 7, masked)) == 3
 
 
 @given(st.sampled_from(KINDS), st.integers(3, 7), st.integers(2, 9), st.integers(1, 6))

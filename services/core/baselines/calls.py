@@ -39,8 +39,6 @@ def planned_calls(spec: RivalSpec, pool_size: int, protocol: ProtocolSpec) -> tu
     """
     agents = len(protocol.agents) or pool_size
     match spec.kind:
-        case RivalKind.RANDOM_WORKER:
-            return (PlannedCall(),)
         case RivalKind.LONG:
             return (PlannedCall(multiple=spec.samples),)
         case RivalKind.MAJORITY:
@@ -55,7 +53,8 @@ def planned_calls(spec: RivalSpec, pool_size: int, protocol: ProtocolSpec) -> tu
             turns = range(protocol.max_turns)
             return tuple(PlannedCall(turn, coordinates=chooses) for turn in turns for chooses in (True, False))
         case (
-            RivalKind.SMOOTHIE_INDEPENDENT
+            RivalKind.RANDOM_WORKER
+            | RivalKind.SMOOTHIE_INDEPENDENT
             | RivalKind.LOOKUP
             | RivalKind.LOGISTIC
             | RivalKind.ROUTER_DC
@@ -67,8 +66,3 @@ def planned_calls(spec: RivalSpec, pool_size: int, protocol: ProtocolSpec) -> tu
 
 def _of_every(agents: int) -> tuple[PlannedCall, ...]:
     return tuple(PlannedCall(place=place) for place in range(agents))
-
-
-def calls_of(spec: RivalSpec, pool_size: int, protocol: ProtocolSpec) -> int:
-    """Return the calls of one question at most, without a judge's."""
-    return len(planned_calls(spec, pool_size, protocol))
