@@ -12,8 +12,6 @@ from services.core.baselines.router import FEWEST, Router
 from services.core.labels import Labels
 from services.core.rivals import RivalKind, RivalSpec
 
-__all__ = ["Router", "fit", "router"]
-
 
 def fit(spec: RivalSpec, labels: Labels, seed: int) -> NDArray[np.float64]:
     """Return the rival's parameters; their values are those of single precision, in which they are stored.

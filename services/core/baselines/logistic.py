@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.core import seeds
-from services.core.baselines.router import join, read_state, split
+from services.core.baselines.router import join, split
 from services.core.baselines.softmax_regression import PENALTIES, Linear, folds, path
 from services.core.baselines.standardisation import Standardisation
 from services.core.labels import Labels
@@ -30,12 +30,10 @@ class LogisticRouter:
         blocks = split(parameters, shapes)
         self._standardised = Standardisation(blocks["centre"], blocks["scale"])
         self._linear = Linear(blocks["weights"], blocks["bias"])
-        self._hidden = hidden
 
     def agent(self, state: NDArray[Any], rng: np.random.Generator) -> int:
         """See ``Router``; draws nothing."""
-        standardised = self._standardised(read_state(state, self._hidden))
-        return int(self._linear.logits(standardised).argmax())
+        return int(self._linear.logits(self._standardised.read(state)).argmax())
 
 
 def fit(labels: Labels, seed: int) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.core import seeds
-from services.core.baselines.router import join, read_state, split
+from services.core.baselines.router import join, split
 from services.core.baselines.softmax_regression import PENALTIES, Linear, cross_entropy, folds, path
 from services.core.baselines.standardisation import Standardisation
 from services.core.errors import LayoutMismatch
@@ -39,12 +39,10 @@ class LookupRouter:
         self._standardised = Standardisation(blocks["centre"], blocks["scale"])
         self._classifier = Linear(blocks["weights"], blocks["bias"])
         self._models = chosen
-        self._hidden = hidden
 
     def family(self, state: NDArray[Any]) -> int:
         """Return the place of the likeliest family among the labels' families in alphabetical order."""
-        standardised = self._standardised(read_state(state, self._hidden))
-        return int(self._classifier.logits(standardised).argmax())
+        return int(self._classifier.logits(self._standardised.read(state)).argmax())
 
     def agent(self, state: NDArray[Any], rng: np.random.Generator) -> int:
         """See ``Router``; draws nothing."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from services.core import seeds
 from services.core.baselines.adam import Adam
 from services.core.baselines.cascade import Actions, Blocks, Cascade
 from services.core.baselines.modes import Mode, Schedule
-from services.core.baselines.router import join, read_state, split
+from services.core.baselines.router import join, split
 from services.core.baselines.standardisation import Standardisation
 from services.core.labels import Labels
 from services.core.protocol.roles import Role
@@ -65,6 +66,9 @@ class Trial:
     reward: float
     cost: float
 
+    def utility(self, cost_rate: float) -> float:
+        return self.reward - cost_rate * self.cost
+
 
 class MasRouterPolicy:
     """A trained cascade: the same parameters, state and generator give the same schedule."""
@@ -83,14 +87,11 @@ class MasRouterPolicy:
 
     def sample(self, state: NDArray[Any], rng: np.random.Generator) -> Schedule:
         """Return a schedule drawn for a question, as in training."""
-        return self._cascade.schedule(self._cascade.sample(self._blocks, self._read(state), rng))
+        return self._cascade.schedule(self._cascade.sample(self._blocks, self._standardised.read(state), rng))
 
     def likeliest(self, state: NDArray[Any]) -> Schedule:
         """Return the schedule of the likeliest choice at each step; the original draws at play as well."""
-        return self._cascade.schedule(self._cascade.likeliest(self._blocks, self._read(state)))
-
-    def _read(self, state: NDArray[Any]) -> NDArray[np.float64]:
-        return self._standardised(read_state(state, self._cascade.hidden))
+        return self._cascade.schedule(self._cascade.likeliest(self._blocks, self._standardised.read(state)))
 
 
 class MasRouter:
@@ -144,8 +145,11 @@ def train(
     for _ in range(chosen.epochs):
         order = rng.permutation(training)
         for rows in np.array_split(order, max(1, len(order) // chosen.batch)):
-            search = update(cascade, search, _played(cascade, search.point, read, rows, outcome, rng), chosen)
-        value = _value(cascade, search.point, read, judged, outcome, chosen.cost_rate)
+            sample = partial(cascade.sample, cascade.blocks(search.point), rng=rng)
+            search = update(cascade, search, _tried(cascade, sample, read, rows, outcome), chosen)
+        likeliest = partial(cascade.likeliest, cascade.blocks(search.point))
+        held_back = _tried(cascade, likeliest, read, judged, outcome)
+        value = float(np.mean([trial.utility(chosen.cost_rate) for trial in held_back]))
         if value > best_value + 1e-9:
             best, best_value = search.point, value
     return join(standardised.centre, standardised.scale, best)
@@ -153,7 +157,7 @@ def train(
 
 def update(cascade: Cascade, search: Adam, trials: Sequence[Trial], settings: Settings) -> Adam:
     """Return the search one step further along mean(log-probability x utility); a pure function of its arguments."""
-    utilities = np.array([trial.reward - settings.cost_rate * trial.cost for trial in trials])
+    utilities = np.array([trial.utility(settings.cost_rate) for trial in trials])
     if settings.baseline:
         utilities = utilities - utilities.mean()
     states = np.stack([trial.state for trial in trials])
@@ -162,32 +166,16 @@ def update(cascade: Cascade, search: Adam, trials: Sequence[Trial], settings: Se
     return search.descend(-slope, settings.rate)
 
 
-def _played(
+def _tried(
     cascade: Cascade,
-    parameters: NDArray[np.float64],
+    choose: Callable[[NDArray[np.float64]], Actions],
     states: Matrix,
     rows: NDArray[np.intp],
     outcome: Outcome,
-    rng: np.random.Generator,
 ) -> list[Trial]:
-    blocks = cascade.blocks(parameters)
+    """Return what comes of a way to choose on these problems."""
     trials = []
     for row in rows:
-        actions = cascade.sample(blocks, states[row], rng)
+        actions = choose(states[row])
         trials.append(Trial(states[row], actions, *outcome(int(row), cascade.schedule(actions))))
     return trials
-
-
-def _value(
-    cascade: Cascade,
-    parameters: NDArray[np.float64],
-    states: Matrix,
-    rows: NDArray[np.intp],
-    outcome: Outcome,
-    cost_rate: float,
-) -> float:
-    """Return the mean utility of the likeliest schedules."""
-    blocks = cascade.blocks(parameters)
-    turns = [cascade.schedule(cascade.likeliest(blocks, states[row])) for row in rows]
-    found = [outcome(int(row), each) for row, each in zip(rows, turns, strict=True)]
-    return float(np.mean([reward - cost_rate * cost for reward, cost in found]))

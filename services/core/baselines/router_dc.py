@@ -18,7 +18,7 @@ from services.core import seeds
 from services.core.baselines.adam import Adam
 from services.core.baselines.clusters import clusters
 from services.core.baselines.contrast import EMBEDDING, Batch, Weights, loss
-from services.core.baselines.router import join, read_state, split
+from services.core.baselines.router import join, split
 from services.core.baselines.standardisation import Standardisation, principal_axes
 from services.core.labels import Labels
 
@@ -67,12 +67,10 @@ class RouterDc:
         blocks = split(parameters, {"centre": (hidden,), "scale": (hidden,), "weights": (learnt,)})
         self._standardised = Standardisation(blocks["centre"], blocks["scale"])
         self._weights = Weights.read(blocks["weights"], models, hidden)
-        self._hidden = hidden
 
     def agent(self, state: NDArray[Any], rng: np.random.Generator) -> int:
         """See ``Router``; draws nothing."""
-        standardised = self._standardised(read_state(state, self._hidden))
-        return int(self._weights.similarities(standardised[None])[0].argmax())
+        return int(self._weights.similarities(self._standardised.read(state)[None])[0].argmax())
 
 
 def fit(labels: Labels, seed: int, settings: Settings | None = None) -> NDArray[np.float64]:

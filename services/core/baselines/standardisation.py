@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from services.core.baselines.router import read_state
+
 # Below this share of the typical spread a coordinate is taken for constant: dividing by its own would only magnify
 # the rounding of single precision.
 _CONSTANT = 1e-3
@@ -32,6 +34,10 @@ class Standardisation:
         """Return standardised states, shape as given: (d,) or (problems, d)."""
         found: NDArray[np.float64] = (states - self.centre) / self.scale
         return found
+
+    def read(self, state: NDArray[Any]) -> NDArray[np.float64]:
+        """Return one state standardised; see ``read_state`` for errors."""
+        return self(read_state(state, len(self.centre)))
 
 
 def principal_axes(states: NDArray[np.float64], count: int) -> NDArray[np.float64]:
