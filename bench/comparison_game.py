@@ -35,6 +35,8 @@ class Game:
         child: the node after each action, ENDS where the episode ends there, (n, roles, agents).
         reward: of the episode if it ends after each action, likewise.
         prompt_bytes: what is read by who is asked, 0 where nobody is, likewise.
+        rejected: the state of each question with each agent's answer and a review that rejects it, whether or not any
+            agent would; (questions, agents, d), none where there are single turns.
     """
 
     states: NDArray[np.float32]
@@ -44,6 +46,7 @@ class Game:
     child: Indices
     reward: Float64
     prompt_bytes: Float64
+    rejected: NDArray[np.float32]
 
     @property
     def questions(self) -> int:
@@ -59,6 +62,11 @@ class Game:
         found: Float64 = self.reward[self.roots, 0]
         return found
 
+    @property
+    def answered(self) -> NDArray[np.float32]:
+        """State of each question with each agent's answer, likewise: the Worker is the first role."""
+        return self.states[self.child[self.roots, 0]]
+
     def save(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         np.savez(file, **{one.name: getattr(self, one.name) for one in fields(self)})
@@ -69,8 +77,10 @@ class Game:
             return cls(**{one.name: found[one.name] for one in fields(cls)})
 
 
-def game_of(trees: Sequence[Tree], states: Sequence[NDArray[np.float32]], agents: int) -> Game:
-    """Return the arrays of trees and of the states of their nodes."""
+def game_of(
+    trees: Sequence[Tree], states: Sequence[NDArray[np.float32]], rejected: NDArray[np.float32], agents: int
+) -> Game:
+    """Return the arrays of trees, of the states of their nodes and of those after a review."""
     starts = np.cumsum([0, *(len(tree.transcripts) for tree in trees)])
     child, reward, read = [], [], []
     for start, tree in zip(starts, trees, strict=False):
@@ -87,6 +97,7 @@ def game_of(trees: Sequence[Tree], states: Sequence[NDArray[np.float32]], agents
         child=np.array(child).reshape(shape),
         reward=np.array(reward, dtype=np.float64).reshape(shape),
         prompt_bytes=np.array(read, dtype=np.float64).reshape(shape),
+        rejected=rejected,
     )
 
 

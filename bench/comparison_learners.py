@@ -20,8 +20,8 @@ from bench.comparison_game import (
     uniforms,
 )
 from services.core.campaign import Output, Start, StepSize
-from services.core.labels import Labels
-from services.core.learners import ReinforceSpec, SupervisedSpec
+from services.core.labels import Labels, Reviews
+from services.core.learners import ReinforceSpec, SupervisedSpec, Targets
 from services.core.minibatch import episode_seed, fixed_seed, training_positions, validates
 from services.core.optimiser.batch import Batch
 from services.core.optimiser.ports import Learner
@@ -30,6 +30,7 @@ from services.core.optimiser.reinforce import Reinforce
 from services.core.optimiser.sep_cma_es import SepCmaEs
 from services.core.optimiser.supervised import fit_head
 from services.core.policy.layout import Layout
+from services.core.problem import ScorerKind
 from services.core.states import Purpose
 
 MINIBATCH = "common"
@@ -59,6 +60,7 @@ class Lesson:
         training: question numbers, likewise the other two.
         families: of all questions.
         answers: of every model to every question, None where it gave none.
+        scorers: what compares answers to each question.
     """
 
     game: Game
@@ -69,16 +71,22 @@ class Lesson:
     heldout: Indices
     families: Sequence[str]
     answers: Sequence[Sequence[str | None]]
+    scorers: Sequence[ScorerKind]
 
-    def labels(self, problems: int | None = None) -> Labels:
-        """Return what every model answered to the first ``problems`` training questions."""
+    def labels(self, problems: int | None = None, *, reviews: bool = False) -> Labels:
+        """Return what every model answered to the first ``problems`` training questions, and reviews of it."""
         chosen = self.training[:problems]
         return Labels(
             states=self.game.states[self.game.roots[chosen]].astype(np.float64),
             rewards=self.game.singles[chosen][:, :, None],
             families=[self.families[index] for index in chosen],
             answers=[self.answers[index] for index in chosen],
+            reviews=self._reviews(chosen) if reviews else None,
         )
+
+    def _reviews(self, chosen: Indices) -> Reviews:
+        answered, rejected = self.game.answered[chosen], self.game.rejected[chosen]
+        return Reviews(answered, rejected, [self.scorers[index] for index in chosen])
 
     def with_output(self, output: Output) -> Lesson:
         """Return the same with heads whose logits become actions so."""
@@ -144,7 +152,7 @@ def train(lesson: Lesson, recipe: Recipe, budget: Budget) -> Course:
     lesson = lesson.with_output(recipe.output)
     start, booked = None, 0
     if recipe.kind == "sft" or recipe.start is Start.SFT:
-        labels = lesson.labels(recipe.labelled)
+        labels = lesson.labels(recipe.labelled, reviews=recipe.supervised.targets is Targets.TEAM)
         start, booked = fit_head(labels, lesson.layout, recipe.supervised, lesson.seed), labels.rewards.size
         if booked > budget.episodes:
             raise ValueError(f"{booked} labelling episodes, more than the budget's {budget.episodes}")

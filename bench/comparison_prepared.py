@@ -14,10 +14,11 @@ from bench.comparison_costs import usd
 from bench.comparison_game import Float64, Game, game_of
 from bench.comparison_learners import Lesson
 from bench.comparison_set import RecordedSet
-from bench.comparison_tree import grow
+from bench.comparison_tree import answers, grow
 from services.core.baselines.scaffold import Same
 from services.core.policy.layout import Layout
 from services.core.problem import Problem, Split
+from services.core.protocol.review import rejected
 from services.core.scoring.scorer import agree
 
 
@@ -49,8 +50,9 @@ class Prepared:
         campaign = self.recorded.campaign
         layout = Layout.of(len(campaign.pool), campaign.protocol.roles, self.game.states.shape[1])
         families = [problem.family for problem in self.problems]
+        scorers = [problem.scorer for problem in self.problems]
         training, validation, heldout = (chosen[split] for split in Split)
-        return Lesson(self.game, layout, seed, training, validation, heldout, families, self.answers)
+        return Lesson(self.game, layout, seed, training, validation, heldout, families, self.answers, scorers)
 
     def same(self, question: int) -> Same:
         """Return how two answers to a question are compared."""
@@ -86,14 +88,15 @@ def _game(recorded: RecordedSet, problems: Sequence[Problem], models: Path, cach
 
     count = len(recorded.models)
     reader = StateReader(recorded.campaign.encoder, count, models, cache / "states.sqlite")
-    trees, states = [], []
+    trees, states, after = [], [], []
     try:
         for problem in problems:
             trees.append(grow(recorded, problem))
             states.append(reader.states(trees[-1].transcripts))
+            after.append(reader.states([rejected(answer) for answer in answers(trees[-1])]))
     finally:
         reader.close()
-    return game_of(trees, states, count)
+    return game_of(trees, states, np.stack(after), count)
 
 
 def _digest(recorded: RecordedSet, problems: Sequence[Problem]) -> str:

@@ -8,7 +8,10 @@ from services.core.learners import Baseline, ReinforceSpec, SupervisedSpec, Targ
 
 DEFAULT = "sep-CMA-ES from labels"
 
-RECIPES = (
+TEAM = SupervisedSpec(targets=Targets.TEAM)
+TURNS = 3  # of a team
+
+SINGLE_TURNS = (
     Recipe(DEFAULT, "sep_cma_es", Start.SFT, mean_rate=0.5, antithetic=True),
     Recipe("sep-CMA-ES from zero", "sep_cma_es", mean_rate=0.5, antithetic=True),
     Recipe(
@@ -41,3 +44,13 @@ RECIPES = (
     Recipe("SFT, soft targets", "sft", supervised=SupervisedSpec(targets=Targets.SOFT)),
     Recipe("SFT, hard labels", "sft", supervised=SupervisedSpec(targets=Targets.HARD)),
 )
+TEAMS = (
+    Recipe("sep-CMA-ES from a team", "sep_cma_es", Start.SFT, mean_rate=0.5, antithetic=True, supervised=TEAM),
+    Recipe("REINFORCE from a team", "reinforce", Start.SFT, output=Output.SOFTMAX, supervised=TEAM),
+    Recipe("SFT, team", "sft", supervised=TEAM),
+)
+
+
+def recipes(turns: int) -> tuple[Recipe, ...]:
+    """Return those that episodes of so many turns allow."""
+    return (*TEAMS, *SINGLE_TURNS) if turns >= TURNS else SINGLE_TURNS

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bench.comparison_tree import texts
 from services.core.campaign import EncoderSpec, Norm
 from services.core.protocol.transcript import Transcript
+from services.encoder.catalogue import architecture
 from services.encoder.chat import ChatTokenizer
 from services.encoder.reader import Chain, Reader, Stores
 from services.encoder.reading import Reading
@@ -44,6 +45,8 @@ class StateReader:
 
     def states(self, transcripts: Sequence[Transcript]) -> States:
         """Return the states of a question's conversations as the head gets them, shape (conversations, d)."""
+        if not transcripts:
+            return np.zeros((0, architecture(self._spec.model).hidden), dtype=np.float32)
         states = self._raw(transcripts)
         if self._spec.center:
             states = states - self._raw([Transcript(question) for question in QUESTIONS]).mean(axis=0)

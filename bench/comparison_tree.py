@@ -123,6 +123,12 @@ def play(recorded: RecordedSet, problem: Problem, path: Sequence[Action]) -> tup
     return result, call.calls[-1] if last.verdict_source is not VerdictSource.RULE else 0
 
 
+def answers(tree: Tree) -> list[Transcript]:
+    """Return the conversation after each agent's answer; none where it ends there."""
+    firsts = [edge.child for edge, (_, role) in zip(tree.edges[0], tree.actions, strict=True) if role is Role.WORKER]
+    return [tree.transcripts[child] for child in firsts if child is not None]
+
+
 def accepted(result: EpisodeResult) -> bool:
     """Tell whether a Verifier ended the episode, also one without an answer."""
     return result.transcript.items[-1].verdict is Verdict.ACCEPT

@@ -183,7 +183,7 @@ def resume(conn: Connection, brief: Brief, campaign: Campaign, learner: Reinforc
 
 def labels_of(conn: Connection, brief: Brief, campaign: Campaign) -> Labels:
     """Return what the campaign's labelling generation found out."""
-    return labels.read(conn, brief.id, campaign.labels.problems, campaign.labels.repeats, len(campaign.pool))
+    return labels.read(conn, brief.id, campaign)
 
 
 def version(brief: Brief) -> str:

@@ -20,14 +20,14 @@ from services.core.problem import Problem, ScorerKind
 from services.core.protocol.episode import EpisodeResult, run_episode, single_turn
 from services.core.protocol.evidence import Evidence, Examine, examiner
 from services.core.protocol.ports import Policy
-from services.core.protocol.transcript import Item
+from services.core.protocol.transcript import Item, Transcript
 from services.core.rivals import FITTED, RivalSpec
 from services.core.scoring.scorer import agree
 from services.core.states import CandidateKind
 from services.storage.records import ClaimedEpisode, Float32
 from worker.calls import MeteredCalls
 from worker.leases import Lease
-from worker.reading import Recorder, encode_of, is_learnt_from, question_state
+from worker.reading import Recorder, encode_of, is_learnt_from, labelling, plainly
 from worker.runtime import Runtime
 
 # Whose answers are hardly ever word for word the same, so that replies are compared by what they are about.
@@ -52,8 +52,12 @@ def play(
         embed = embedding(runtime, claim, campaign, calls) if problem.scorer in FREE_ANSWERS else None
         scaffold = scaffold_of(rival, campaign, same_of(problem), embed=embed, examine=examine)
         return scaffold.play(Episode(problem.question, calls, campaign.protocol, size, rng, lease.check)), ()
-    policy, protocol, states = acting(runtime, claim, campaign, problem)
+    policy, protocol, states = acting(runtime, claim, campaign)
+    read = labelling(runtime, claim, campaign)
     result = run_episode(problem.question, policy, calls, protocol, size, rng, check=lease.check, examine=examine)
+    if read is not None:
+        with calls.aside():
+            states = read(result.transcript)
     return result, states
 
 
@@ -65,14 +69,12 @@ def rival_of(claim: ClaimedEpisode, campaign: Campaign) -> RivalSpec | None:
 
 
 def acting(
-    runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign, problem: Problem
+    runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign
 ) -> tuple[Policy, ProtocolSpec, Sequence[Float32]]:
     """Return what acts in the claim's candidate, under which protocol, and the states to keep, which it may add to."""
     kind, protocol = claim.candidate_kind, campaign.protocol
     if kind is CandidateKind.SINGLE:
-        kept = is_learnt_from(claim, campaign)
-        states = [question_state(encode_of(runtime, claim, campaign), problem.question, campaign)] if kept else []
-        return SinglePolicy(claim.candidate_index), single_turn(protocol), states
+        return SinglePolicy(claim.candidate_index), single_turn(protocol), ()
     if kind is CandidateKind.RANDOM:
         return RandomPolicy(Layout.of_campaign(campaign)), protocol, ()
     if kind is CandidateKind.RIVAL:
@@ -104,7 +106,7 @@ def embedding(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign, calls
 
 def reading_alone(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> Callable[[str], Float32]:
     """Return what reads one text as labelled questions are read: alone, by the encoder before any search."""
-    return lambda text: question_state(encode_of(runtime, claim, campaign), text, campaign)
+    return lambda text: plainly(encode_of(runtime, claim, campaign), campaign)(Transcript(text))
 
 
 def same_of(problem: Problem) -> Same:

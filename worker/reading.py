@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,6 +11,7 @@ from services.core.campaign import Algorithm, Campaign
 from services.core.errors import SpecError
 from services.core.policy.layout import Layout
 from services.core.policy.policies import Encode
+from services.core.protocol.review import rejected
 from services.core.protocol.transcript import Transcript
 from services.core.states import CandidateKind, Purpose
 from services.storage.records import ClaimedEpisode, Float32
@@ -45,15 +48,32 @@ def encode_of(runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign) -> En
 
 
 def is_learnt_from(claim: ClaimedEpisode, campaign: Campaign) -> bool:
-    """Tell whether the states of an episode are kept: REINFORCE's decisions, and each labelled problem once."""
-    if claim.purpose is not Purpose.TRAINING:
-        return False
-    if claim.candidate_kind is CandidateKind.SAMPLE:
-        return campaign.search.algorithm is Algorithm.REINFORCE
-    first = claim.candidate_kind is CandidateKind.SINGLE and claim.candidate_index == 0
-    return first and claim.replicate < campaign.labels.problems
+    """Tell whether the states of an episode's turns are kept: those of REINFORCE's decisions."""
+    explores = claim.candidate_kind is CandidateKind.SAMPLE and claim.purpose is Purpose.TRAINING
+    return explores and campaign.search.algorithm is Algorithm.REINFORCE
 
 
-def question_state(encode: Encode, question: str, campaign: Campaign) -> Float32:
-    """Return what is read of a question alone, by the model with its own singular values."""
-    return encode(Transcript(question), np.zeros(Layout.of_campaign(campaign).svf, dtype=np.float32))
+def labelling(
+    runtime: Runtime, claim: ClaimedEpisode, campaign: Campaign
+) -> Callable[[Transcript], list[Float32]] | None:
+    """Return what reads a labelling episode's states that are kept, None where there are none to keep.
+
+    They are of each labelled question, once, and where a team is fitted of what every model's answer makes of it.
+
+    Raises:
+        SpecError: see ``encode_of``; before anything is paid.
+    """
+    labels = claim.candidate_kind is CandidateKind.SINGLE and claim.purpose is Purpose.TRAINING
+    first = labels and claim.replicate < campaign.labels.problems
+    if not first or (claim.candidate_index > 0 and not campaign.fits_team):
+        return None
+    read = plainly(encode_of(runtime, claim, campaign), campaign)
+    if not campaign.fits_team:
+        return lambda transcript: [read(Transcript(transcript.query))]
+    return lambda transcript: [read(one) for one in (Transcript(transcript.query), transcript, rejected(transcript))]
+
+
+def plainly(encode: Encode, campaign: Campaign) -> Callable[[Transcript], Float32]:
+    """Return what reads conversations by the model with its own singular values."""
+    offsets = np.zeros(Layout.of_campaign(campaign).svf, dtype=np.float32)
+    return lambda transcript: encode(transcript, offsets)

@@ -191,7 +191,7 @@ def learner_faults(campaign: Campaign) -> Iterator[Fault]:
     """Yield what learners and fitted rivals lack in the campaign."""
     rivals = [rival.kind for rival in campaign.evaluation.rivals]
     matrices = tuple(matrix.name for matrix in campaign.encoder.singular_values)
-    yield from learning_faults(campaign.search, campaign.head, campaign.protocol, matrices)
+    yield from learning_faults(campaign.search, campaign.head, campaign.protocol, matrices, campaign.supervised.targets)
     yield from label_faults(campaign.search, rivals, campaign.labels.problems)
     yield from measuring_faults(campaign.search, campaign.validation.problems, campaign.evaluation.problems)
 

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from services.core.baselines.router import FEWEST
-from services.core.campaign import Algorithm, HeadKind, Output, Start
+from services.core.campaign import Algorithm, HeadKind, Notes, Output, Start
+from services.core.learners import Targets
 from services.core.protocol.roles import Role
 from services.core.rivals import FITTED, RivalKind
+
+TEAM_TURNS = 3  # Worker, Verifier, second Worker
 
 Path = tuple[str | int, ...]
 Fault = tuple[Path, object, str]
@@ -39,9 +42,11 @@ class Turns(Protocol):
     def roles(self) -> tuple[Role, ...]: ...
     @property
     def max_turns(self) -> int: ...
+    @property
+    def notes(self) -> Notes: ...
 
 
-def learning_faults(search: Search, head: Head, turns: Turns, matrices: object) -> Iterator[Fault]:
+def learning_faults(search: Search, head: Head, turns: Turns, matrices: object, targets: Targets) -> Iterator[Fault]:
     """Yield where a learner is given something that it cannot learn.
 
     Args:
@@ -49,18 +54,19 @@ def learning_faults(search: Search, head: Head, turns: Turns, matrices: object) 
         head: likewise.
         turns: likewise ``protocol``.
         matrices: ``encoder.singular_values`` as it is written; anything but ``none`` and an empty list has some.
+        targets: what a fit to labels aims at.
     """
     algorithm = search.algorithm
     yield from _given(search)
     if algorithm is Algorithm.REINFORCE:
         yield from _reinforce(search, head, matrices)
-    if (algorithm is Algorithm.SFT or search.start is Start.SFT) and head.kind is not HeadKind.LINEAR:
-        yield ("head", "kind"), str(head.kind), "linear: no other head is fitted to labels"
-    if algorithm is Algorithm.SFT and turns.roles != (Role.WORKER,):
-        roles = [str(role) for role in turns.roles]
-        yield ("protocol", "roles"), roles, "[worker] beside search.algorithm sft: labels say nothing about roles"
-    if algorithm is Algorithm.SFT and turns.max_turns != 1:
-        yield ("protocol", "max_turns"), turns.max_turns, "1 beside search.algorithm sft: labels are of single turns"
+    if algorithm is Algorithm.SFT or search.start is Start.SFT:
+        if head.kind is not HeadKind.LINEAR:
+            yield ("head", "kind"), str(head.kind), "linear: no other head is fitted to labels"
+        if targets is Targets.TEAM:
+            yield from _team(turns)
+        elif algorithm is Algorithm.SFT:
+            yield from _single_turn(turns)
 
 
 def label_faults(search: Search, rivals: Sequence[RivalKind], labelled: int) -> Iterator[Fault]:
@@ -79,6 +85,28 @@ def measuring_faults(search: Search, validation: int, evaluation: int) -> Iterat
     if search.algorithm in (Algorithm.SFT, Algorithm.REINFORCE) and not validation and not evaluation:
         wanted = f"at least 1, or so many for evaluation: what {search.algorithm} ends with is kept by what measures it"
         yield ("validation", "problems"), 0, wanted
+
+
+def _team(turns: Turns) -> Iterator[Fault]:
+    beside = "beside supervised.targets team"
+    if not {Role.WORKER, Role.VERIFIER} <= set(turns.roles):
+        yield ("protocol", "roles"), _names(turns.roles), f"worker and verifier among them {beside}"
+    if turns.max_turns < TEAM_TURNS:
+        yield ("protocol", "max_turns"), turns.max_turns, f"at least {TEAM_TURNS} {beside}"
+    if turns.notes is not Notes.ALL:
+        yield ("protocol", "notes"), str(turns.notes), f"all {beside}: the router has to read verdicts"
+
+
+def _single_turn(turns: Turns) -> Iterator[Fault]:
+    beside = f"beside search.algorithm sft, unless supervised.targets is {Targets.TEAM}"
+    if turns.roles != (Role.WORKER,):
+        yield ("protocol", "roles"), _names(turns.roles), f"[worker] {beside}: labels say nothing about roles"
+    if turns.max_turns != 1:
+        yield ("protocol", "max_turns"), turns.max_turns, f"1 {beside}: labels are of single turns"
+
+
+def _names(roles: Sequence[Role]) -> list[str]:
+    return [str(role) for role in roles]
 
 
 def _given(search: Search) -> Iterator[Fault]:

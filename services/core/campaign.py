@@ -10,7 +10,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from services.core.learners import ReinforceSpec, SupervisedSpec
+from services.core.learners import ReinforceSpec, SupervisedSpec, Targets
 from services.core.ledger.price import Price
 from services.core.protocol.roles import ROLE_ORDER, Role
 from services.core.rivals import RivalSpec
@@ -382,6 +382,11 @@ class Campaign:
     def fits_labels(self) -> bool:
         """Whether a head fitted to labels is what is trained, or where training starts."""
         return self.search.algorithm is Algorithm.SFT or self.search.start is Start.SFT
+
+    @property
+    def fits_team(self) -> bool:
+        """Whether what is fitted to labels acts in several turns."""
+        return self.fits_labels and self.supervised.targets is Targets.TEAM
 
     @property
     def first_training(self) -> int:

@@ -8,6 +8,27 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from services.core.problem import ScorerKind
+from services.core.scoring.scorer import agree
+
+
+@dataclass(frozen=True)
+class Reviews:
+    """What it takes to tell what would follow if models reviewed each other's first answers.
+
+    Attributes:
+        answered: what the encoder reads of a question with each model's answer, float32 (problems, models, d).
+        rejected: the same with a review that rejects the answer, likewise.
+        scorers: what compares answers to each problem.
+    """
+
+    answered: NDArray[np.float32]
+    rejected: NDArray[np.float32]
+    scorers: Sequence[ScorerKind]
+
+    def among(self, places: list[int]) -> Reviews:
+        return Reviews(self.answered[:, places], self.rejected[:, places], self.scorers)
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -18,12 +39,14 @@ class Labels:
         rewards: shape (problems, models, repeats), each in [0, 1].
         families: each problem's family.
         answers: each model's first final answer to each problem, None where it gave none.
+        reviews: where a team is fitted to them.
     """
 
     states: NDArray[np.float64]
     rewards: NDArray[np.float64]
     families: Sequence[str]
     answers: Sequence[Sequence[str | None]]
+    reviews: Reviews | None = None
 
     def __post_init__(self) -> None:
         sizes = {len(self.states), len(self.rewards), len(self.families), len(self.answers)}
@@ -32,6 +55,9 @@ class Labels:
                 f"got states {self.states.shape}, rewards {self.rewards.shape}, {len(self.families)} families and "
                 f"{len(self.answers)} rows of answers; wanted as many of each"
             )
+        wanted = (*self.rewards.shape[:2], self.states.shape[1])
+        if self.reviews is not None and {self.reviews.answered.shape, self.reviews.rejected.shape} != {wanted}:
+            raise ValueError(f"got reviews of {self.reviews.answered.shape} states, wanted {wanted}")
 
     @property
     def models(self) -> int:
@@ -41,7 +67,19 @@ class Labels:
         """Return the labels of these models alone, in this order."""
         places = list(agents)
         answers = [[row[place] for place in places] for row in self.answers]
-        return Labels(self.states, self.rewards[:, places], self.families, answers)
+        reviews = None if self.reviews is None else self.reviews.among(places)
+        return Labels(self.states, self.rewards[:, places], self.families, answers, reviews)
+
+    def agreement(self) -> NDArray[np.bool_]:
+        """Return whether two models' first answers are the same, shape (problems, models, models).
+
+        Raises:
+            ValueError: the labels have no reviews.
+        """
+        if self.reviews is None:
+            raise ValueError("got labels without reviews, whose scorers compare answers")
+        rows = zip(self.reviews.scorers, self.answers, strict=True)
+        return np.array([[[agree(scorer, a, b) for b in row] for a in row] for scorer, row in rows], dtype=np.bool_)
 
     @property
     def means(self) -> NDArray[np.float64]:

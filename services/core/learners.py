@@ -19,6 +19,7 @@ class Targets(StrEnum):
     REWARD = "reward"  # the expected reward of the model that the head draws
     SOFT = "soft"  # the softmax of each model's mean reward
     HARD = "hard"  # one model per problem: the best in most repeats, ties at random (paper, A.2.2)
+    TEAM = "team"  # the expected reward of a Worker, a Verifier and, after a REVISE, a second Worker, all drawn
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from services.core.campaign import (
     ValidationSpec,
 )
 from services.core.ids import CampaignId
-from services.core.learners import ReinforceSpec, SupervisedSpec
+from services.core.learners import ReinforceSpec, SupervisedSpec, Targets
 from services.core.ledger.plan import plan_of
 from services.core.optimiser.searches import search_of
 from services.core.optimiser.supervised import fit_head
@@ -41,6 +41,8 @@ L, T, V, E = (
     GenerationKind.EVALUATION,
 )
 LABELS = LabelsSpec(problems=5, repeats=2)
+TEAM = SupervisedSpec(targets=Targets.TEAM, rate=0.05, epochs=20)
+THREE_TURNS = ProtocolSpec(max_turns=3, max_output_tokens=64)
 ONE_TURN = ProtocolSpec(roles=(Role.WORKER,), max_turns=1, max_output_tokens=64)
 
 
@@ -49,10 +51,10 @@ COMPARED = (RivalKind.RANDOM_WORKER, RivalKind.MIXTURE, RivalKind.LOOKUP, RivalK
 
 def learning(algorithm: Algorithm, start: Start = Start.ZERO, **changes: Any) -> Campaign:
     """Two models, hidden size 4, population 4 x 3 replicates, three generations."""
-    plain = small_campaign(**{"name": f"{algorithm}-{start}".replace("_", "-"), **changes})
+    usual = {"name": f"{algorithm}-{start}".replace("_", "-"), "supervised": SupervisedSpec(rate=0.05, epochs=20)}
+    plain = small_campaign(**usual | changes)
     search = replace(plain.search, algorithm=algorithm, start=start, generations=3)
-    supervised = SupervisedSpec(rate=0.05, epochs=20)
-    return replace(plain, search=search, reinforce=ReinforceSpec(rate=0.05), supervised=supervised)
+    return replace(plain, search=search, reinforce=ReinforceSpec(rate=0.05))
 
 
 REINFORCE = learning(Algorithm.REINFORCE)
@@ -60,6 +62,8 @@ CAMPAIGNS = {
     "random_search": learning(Algorithm.RANDOM_SEARCH),
     "reinforce": REINFORCE,
     "sft": learning(Algorithm.SFT, protocol=ONE_TURN, labels=LABELS),
+    "team": learning(Algorithm.SFT, labels=LABELS, protocol=THREE_TURNS, supervised=TEAM),
+    "warm_team": learning(Algorithm.SEP_CMA_ES, Start.SFT, labels=LABELS, protocol=THREE_TURNS, supervised=TEAM),
     "warm": learning(Algorithm.SEP_CMA_ES, Start.SFT, labels=LABELS),
     "warm_reinforce": learning(Algorithm.REINFORCE, Start.SFT, labels=LABELS),
     "rivals": replace(
@@ -166,7 +170,7 @@ def test_a_search_that_starts_from_labels_opens_with_the_fitted_head(database: D
         at.run(campaign_id)
         labelling, first, *_ = at.history(campaign_id)
     with database.transaction() as conn:
-        known = labels.read(conn, campaign_id, 5, 2, 2)
+        known = labels.read(conn, campaign_id, campaign)
     layout = Layout.of_campaign(campaign)
     fitted = fit_head(known, layout, campaign.supervised, campaign.seed)
     assert fitted.any()
@@ -174,6 +178,27 @@ def test_a_search_that_starts_from_labels_opens_with_the_fitted_head(database: D
     assert first.mean.tobytes() == fitted.tobytes()
     assert not labelling.mean.any()
     assert first.checksum == search_of(campaign, campaign.seed, layout.size, fitted).checksum()
+
+
+def test_a_team_is_fitted_to_what_reviews_would_be_read_as(database: Database) -> None:
+    campaign = CAMPAIGNS["warm_team"]
+    campaign_id = submit(database, campaign)
+    with rehearsal(database) as at:
+        at.run(campaign_id)
+        _, first, *_ = at.history(campaign_id)
+    with database.transaction() as conn:
+        known = labels.read(conn, campaign_id, campaign)
+        assert query(conn, "select number, count(*) from turn_state group by number order by number") == [
+            (number, 2 * 5) for number in (1, 2, 3)
+        ]
+    assert known.reviews is not None
+    assert known.reviews.answered.shape == known.reviews.rejected.shape == (5, 2, 4)
+    seen: list[np.ndarray[Any, Any]] = [known.states, known.reviews.answered[:, 0], known.reviews.rejected[:, 0]]
+    assert len({row.astype(np.float32).tobytes() for part in seen for row in part}) == 15
+    layout = Layout.of_campaign(campaign)
+    fitted = fit_head(known, layout, campaign.supervised, campaign.seed)
+    assert first.mean.tobytes() == fitted.tobytes()
+    assert fitted[2 * 4 :].any(), "the roles' rows"
 
 
 def test_labels_are_every_models_own_answers(database: Database) -> None:
@@ -185,7 +210,7 @@ def test_labels_are_every_models_own_answers(database: Database) -> None:
         assert calls(database) == 2 * 5 * 2
         at.step(campaign_id)
     with database.transaction() as conn:
-        known = labels.read(conn, campaign_id, 5, 2, 2)
+        known = labels.read(conn, campaign_id, campaign)
         assert query(conn, "select count(*) from turn_state") == [(5,)]
         rows = query(conn, "select c.index, e.replicate, e.reward from episode e join candidate c "
                            "on c.id = e.candidate_id where c.kind = 'single'")  # fmt: skip

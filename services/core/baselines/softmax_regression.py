@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from services.core import seeds
 from services.core.baselines.minimisation import Vector, minimise
+from services.core.optimiser.objectives import cross_entropy
 from services.core.policy.selection import softmax
 
 Matrix = NDArray[np.float64]
@@ -29,13 +30,6 @@ class Linear:
         """Return shape (problems, classes), or (classes,) for one state."""
         found: Matrix = states @ self.weights.T + self.bias
         return found
-
-
-def cross_entropy(logits: Matrix, targets: Matrix) -> float:
-    """Return the mean of -sum(target x log softmax) over rows; targets may be soft."""
-    shifted = logits - logits.max(axis=1, keepdims=True)
-    logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return -float((targets * logs).sum(axis=1).mean())
 
 
 def objective(states: Matrix, targets: Matrix, penalty: float) -> Callable[[Vector], tuple[float, Vector]]:

@@ -1,17 +1,16 @@
 """Supervised fine-tuning of the linear head on labelled problems (paper, section A.2.2).
 
 Labels are turned into target probabilities, hard ones as in the paper or soft ones, to which the head's softmax is
-fitted. A head that is drawn from then plays as uncertainly as it predicts. The third aim has no targets: it climbs the
-expected reward of the drawn model, whose gradient is exact where every model has answered.
+fitted. A head that is drawn from then plays as uncertainly as it predicts. The other aims have no targets: they climb
+the expected reward of what the head draws, whose gradient is exact where every model has answered.
 
-Labels say how well each model does on its own, so that only the agents' rows are fitted; the roles' rows stay at zero,
-where every role is as likely as any other.
+Of single turns only the agents' rows are fitted; the roles' rows stay at zero, where every role is as likely as any
+other. A team's roles are what its rows are told: Worker, Verifier after an answer, Worker after a REVISE.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,44 +21,12 @@ from services.core.errors import SpecError
 from services.core.labels import Labels
 from services.core.learners import SupervisedSpec, Targets
 from services.core.optimiser.adam import Adam
+from services.core.optimiser.objectives import Float64, Likelihood, Objective, SingleTurn, Team
 from services.core.policy.layout import Layout
-
-Float64 = NDArray[np.float64]
+from services.core.policy.selection import softmax
+from services.core.protocol.roles import Role
 
 SMALLEST_SCALE = 1e-6  # of a unit's root mean square; a unit that is always zero says nothing
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Problems to learn from.
-
-    Attributes:
-        states: standardised, shape (problems, d).
-        goals: each agent's target probability, or its mean reward, shape (problems, agents).
-        rewarded: whether the goals are rewards.
-    """
-
-    states: Float64
-    goals: Float64
-    rewarded: bool = False
-
-    def rows(self, chosen: NDArray[np.intp]) -> Examples:
-        return Examples(self.states[chosen], self.goals[chosen], self.rewarded)
-
-    def loss(self, weights: Float64) -> float:
-        """Return minus the mean expected reward, or the mean cross-entropy in nats, for weights (agents, d)."""
-        logs = log_softmax(self.states @ weights.T)
-        return float(-(self.goals * (np.exp(logs) if self.rewarded else logs)).sum(axis=1).mean())
-
-    def slope(self, weights: Float64) -> Float64:
-        """Return the gradient of minus the loss, shape (agents, d)."""
-        policy = np.exp(log_softmax(self.states @ weights.T))
-        if self.rewarded:
-            error = policy * (self.goals - (policy * self.goals).sum(axis=1, keepdims=True))
-        else:
-            error = self.goals - policy
-        found: Float64 = error.T @ self.states / len(self.states)
-        return found
 
 
 def fit_head(labels: Labels, layout: Layout, settings: SupervisedSpec, seed: int) -> Float64:
@@ -76,7 +43,7 @@ def fit_head(labels: Labels, layout: Layout, settings: SupervisedSpec, seed: int
 
     Raises:
         SpecError: another head.
-        ValueError: the labels have other states or fewer models than the layout.
+        ValueError: the labels have other states or fewer models than the layout, or no reviews for a team.
     """
     if layout.spec.kind is not HeadKind.LINEAR:
         raise SpecError("head.kind", str(layout.spec.kind), "linear: no other head is fitted to labels")
@@ -85,28 +52,62 @@ def fit_head(labels: Labels, layout: Layout, settings: SupervisedSpec, seed: int
             f"got labels of {labels.models} models with states of width {labels.states.shape[1]}; wanted the layout's "
             f"{layout.hidden} and agents {layout.agents}"
         )
-    scale = np.maximum(np.sqrt(np.mean(labels.states**2, axis=0)), SMALLEST_SCALE)
-    goals = goals_of(labels.rewards[:, list(layout.agents)], settings, seed)
-    examples = Examples(labels.states / scale, goals, settings.targets is Targets.REWARD)
-    weights = fitted(examples, settings, seed, epochs_of(examples, settings, seed))
+    chosen = labels.among(layout.agents)
+    scale = scale_of(chosen)
+    objectives = objectives_of(chosen, layout, settings, scale, seed)
+    rows = [fitted(one, settings, seed, epochs_of(one, settings, seed)) for one in objectives]
+    weights = (np.concatenate(rows) / scale).ravel()
     theta = np.zeros(layout.size)
-    theta[layout.svf : layout.svf + weights.size] = (weights / scale).ravel()
+    theta[layout.svf : layout.svf + weights.size] = weights
     return theta
 
 
-def goals_of(rewards: Float64, settings: SupervisedSpec, seed: int) -> Float64:
-    """Return each problem's mean rewards or target probabilities, shape (problems, agents).
+def scale_of(labels: Labels) -> Float64:
+    """Return the root mean square of every unit over all states, shape (d,)."""
+    states = [labels.states]
+    if labels.reviews is not None:
+        states += [labels.reviews.answered.astype(np.float64), labels.reviews.rejected.astype(np.float64)]
+    every = np.concatenate([each.reshape(-1, each.shape[-1]) for each in states])
+    found: Float64 = np.maximum(np.sqrt(np.mean(every**2, axis=0)), SMALLEST_SCALE)
+    return found
+
+
+def objectives_of(
+    labels: Labels, layout: Layout, settings: SupervisedSpec, scale: Float64, seed: int
+) -> tuple[Objective, ...]:
+    """Return what the agents' rows are fitted by and, of a team, the roles' rows."""
+    states = labels.states / scale
+    if settings.targets is Targets.REWARD:
+        return (SingleTurn(states, labels.means),)
+    if settings.targets is not Targets.TEAM:
+        return (Likelihood(states, targets_of(labels.rewards, settings, seed)),)
+    if labels.reviews is None:
+        raise ValueError("got labels without reviews, wanted them for a team")
+    answered, rejected = labels.reviews.answered / scale, labels.reviews.rejected / scale
+    team = Team(states, answered, rejected, labels.means, labels.agreement())
+    return team, roles_of(team, layout)
+
+
+def roles_of(team: Team, layout: Layout) -> Likelihood:
+    """Return what tells the roles' rows who is next: a Worker, a Verifier after an answer, a Worker after a REVISE."""
+    width = team.shape[1]
+    parts = [team.states, team.answered.reshape(-1, width), team.rejected.reshape(-1, width)]
+    roles = [Role.WORKER, Role.VERIFIER, Role.WORKER]
+    targets = np.eye(len(layout.allowed))
+    rows = [targets[[layout.allowed.index(role)] * len(part)] for role, part in zip(roles, parts, strict=True)]
+    return Likelihood(np.concatenate(parts), np.concatenate(rows))
+
+
+def targets_of(rewards: Float64, settings: SupervisedSpec, seed: int) -> Float64:
+    """Return each problem's target probabilities, shape (problems, agents).
 
     Args:
         rewards: shape (problems, agents, repeats).
-        settings: what to aim at.
+        settings: soft or hard targets.
         seed: breaks the ties of hard targets.
     """
-    means: Float64 = rewards.mean(axis=2)
-    if settings.targets is Targets.REWARD:
-        return means
     if settings.targets is Targets.SOFT:
-        return np.exp(log_softmax(means / settings.temperature))
+        return softmax(rewards.mean(axis=2) / settings.temperature)
     return np.eye(rewards.shape[1])[hard_labels(rewards, seeds.generator(seed, "labels", "ties"))]
 
 
@@ -123,48 +124,41 @@ def hard_labels(rewards: Float64, rng: np.random.Generator) -> NDArray[np.intp]:
     return found
 
 
-def epochs_of(examples: Examples, settings: SupervisedSpec, seed: int) -> int:
+def epochs_of(objective: Objective, settings: SupervisedSpec, seed: int) -> int:
     """Return the number of epochs after which problems that were held back are told best, all folds together.
 
     Fewer problems than folds make as many folds as there are problems; one problem, or one fold, takes all epochs.
     """
-    folds = min(settings.folds, len(examples.states))
+    folds = min(settings.folds, objective.problems)
     if folds < 2:
         return settings.epochs
-    order = seeds.generator(seed, "labels", "folds").permutation(len(examples.states))
+    order = seeds.generator(seed, "labels", "folds").permutation(objective.problems)
     losses = np.zeros(settings.epochs + 1)
     for fold in range(folds):
         held = np.zeros(len(order), dtype=bool)
         held[order[fold::folds]] = True
-        kept, back = examples.rows(np.flatnonzero(~held)), examples.rows(np.flatnonzero(held))
+        kept, back = objective.rows(np.flatnonzero(~held)), objective.rows(np.flatnonzero(held))
         for epoch, weights in enumerate(_epochs(kept, settings, seed, settings.epochs)):
-            losses[epoch] += back.loss(weights) * len(back.states)
+            losses[epoch] += back.loss(weights) * back.problems
     return int(losses.argmin())
 
 
-def fitted(examples: Examples, settings: SupervisedSpec, seed: int, epochs: int) -> Float64:
-    """Return the standardised weights after so many epochs from zero, shape (agents, d)."""
-    *_, last = _epochs(examples, settings, seed, epochs)
+def fitted(objective: Objective, settings: SupervisedSpec, seed: int, epochs: int) -> Float64:
+    """Return the standardised weights after so many epochs from zero, shape (rows, d)."""
+    *_, last = _epochs(objective, settings, seed, epochs)
     return last
 
 
-def log_softmax(logits: Float64) -> Float64:
-    """Return the logarithms of each row's softmax, shape as given."""
-    shifted = logits - logits.max(axis=1, keepdims=True)
-    found: Float64 = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return found
-
-
-def _epochs(examples: Examples, settings: SupervisedSpec, seed: int, epochs: int) -> Iterator[Float64]:
+def _epochs(objective: Objective, settings: SupervisedSpec, seed: int, epochs: int) -> Iterator[Float64]:
     """Yield the weights before the first epoch and after each."""
-    weights = np.zeros((examples.goals.shape[1], examples.states.shape[1]))
+    weights = np.zeros(objective.shape)
     adam = Adam(weights.size, settings.rate)
     rng = seeds.generator(seed, "labels", "batches")
     yield weights
     for _ in range(epochs):
-        order = rng.permutation(len(examples.states))
+        order = rng.permutation(objective.problems)
         for begin in range(0, len(order), settings.batch):
-            slope = examples.rows(order[begin : begin + settings.batch]).slope(weights)
+            slope = objective.rows(order[begin : begin + settings.batch]).slope(weights)
             slope -= settings.weight_decay * weights
             weights = weights + adam.change(slope.ravel()).reshape(weights.shape)
         yield weights

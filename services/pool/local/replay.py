@@ -22,6 +22,7 @@ from services.core.protocol.answers import write_thinker, write_worker
 from services.core.protocol.ports import Message
 from services.core.protocol.quoting import quote
 from services.core.protocol.request import Request
+from services.core.protocol.review import DISAGREES
 from services.core.protocol.roles import Role
 from services.core.protocol.verdict import Verdict, write_verdict
 from services.core.scoring.scorer import agree
@@ -31,7 +32,6 @@ from services.pool.local.wire import ChatRequest, RefusalError, completion
 
 NO_REASONING = "No reasoning was recorded."
 SAME = "My own answer is the same."
-DIFFERENT = "My own answer is another."
 
 
 class Replay:
@@ -83,7 +83,7 @@ class Replay:
             )
         if agree(recorded.scorer, recorded.answers[model], request.answer_under_review):
             return write_verdict(Verdict.ACCEPT, SAME)
-        return write_verdict(Verdict.REVISE, DIFFERENT)
+        return write_verdict(Verdict.REVISE, DISAGREES)
 
     def _loaded(self) -> dict[str, Recorded]:
         with self._loading:
