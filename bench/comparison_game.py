@@ -65,7 +65,8 @@ class Game:
     @property
     def answered(self) -> NDArray[np.float32]:
         """State of each question with each agent's answer, likewise: the Worker is the first role."""
-        return self.states[self.child[self.roots, 0]]
+        found: NDArray[np.float32] = self.states[self.child[self.roots, 0]]
+        return found
 
     def save(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bench.comparison_game import ENDS, Game, choices, expected, game_of, play, rewards_at_end, uniforms
 from bench.comparison_learners import Budget, Lesson, Recipe, train
 from bench.comparison_set import RecordedSet, read
-from bench.comparison_tree import Recorder, Tree, grow, reward_of, texts
+from bench.comparison_tree import Recorder, Tree, answers, grow, reward_of, texts
 from services.core.campaign import Output, Start
+from services.core.learners import SupervisedSpec, Targets
+from services.core.optimiser.supervised import objectives_of
 from services.core.policy.layout import Layout
 from services.core.policy.policies import HeadPolicy
 from services.core.problem import Split
 from services.core.protocol.episode import run_episode
+from services.core.protocol.review import rejected
+from services.core.protocol.roles import Role
+from services.core.protocol.transcript import Transcript
+
+Array = NDArray[np.float32]
 
 MODELS = (
     "Qwen2-7B-Instruct",
@@ -42,18 +51,18 @@ def recorded_answers(folder: Path, seed: int) -> Path:
         "zeroeval_math_l5": ("math-competition", ["x", "y", "</answer>"]),
     }
     (folder / "replay").mkdir()
-    for name, (domain, answers) in kinds.items():
+    for name, (domain, given) in kinds.items():
         rows = []
         for number in range(2):
-            given = {model: {"answer": answers[rng.integers(len(answers))]} for model in MODELS}
+            replies = {model: {"answer": given[rng.integers(len(given))]} for model in MODELS}
             question = f"{name}, number {number}?"
             rows.append(
                 {
                     "id": f"{name}:{number}",
                     "domain": domain,
                     "question": question,
-                    "gold": f"# {answers[0]}" if "gsm" in name else answers[0],
-                    "responses": given,
+                    "gold": f"# {given[0]}" if "gsm" in name else given[0],
+                    "responses": replies,
                 }
             )
         text = "".join(json.dumps(row) + "\n" for row in rows)
@@ -67,11 +76,20 @@ def recorded(tmp_path: Path) -> RecordedSet:
 
 
 def with_states(recorded: RecordedSet, seed: int) -> tuple[list[Tree], Game]:
-    """Return the trees of all questions, and their game with drawn states."""
+    """Return the trees of all questions, and their game with drawn states, equal ones for equal texts."""
     rng = np.random.default_rng(seed)
     trees = [grow(recorded, problem) for problem in recorded.problems]
-    states = [rng.normal(size=(len(tree.transcripts), HIDDEN)).astype(np.float32) for tree in trees]
-    return trees, game_of(trees, states, len(recorded.models))
+    known: dict[object, Array] = {}
+
+    def read(transcripts: Sequence[Transcript]) -> Array:
+        keys = [(one.query, texts(one)) for one in transcripts]
+        for key in keys:
+            known.setdefault(key, rng.normal(size=HIDDEN).astype(np.float32))
+        return np.stack([known[key] for key in keys])
+
+    states = [read(tree.transcripts) for tree in trees]
+    after = np.stack([read([rejected(answer) for answer in answers(tree)]) for tree in trees])
+    return trees, game_of(trees, states, after, len(recorded.models))
 
 
 @pytest.mark.parametrize("output", list(Output))
@@ -120,8 +138,28 @@ def lesson_of(recorded: RecordedSet, game: Game) -> Lesson:
     layout = Layout.of(len(recorded.models), recorded.campaign.protocol.roles, HIDDEN)
     families = [problem.family for problem in recorded.problems]
     training, validation, heldout = np.arange(4), np.arange(4, 6), np.arange(6, game.questions)
-    answers = [[None] * len(recorded.models)] * game.questions
-    return Lesson(game, layout, 1, training, validation, heldout, families, answers)
+    given = [[recorded.index[one.question].answers[served] for served in recorded.served] for one in recorded.problems]
+    scorers = [problem.scorer for problem in recorded.problems]
+    return Lesson(game, layout, 1, training, validation, heldout, families, given, scorers)
+
+
+def test_a_teams_worth_is_what_it_earns_in_the_recorded_game(recorded: RecordedSet) -> None:
+    """Recorded Verifiers go by their own answers, as the fit assumes: drawn agents in a team's roles earn just that."""
+    _, game = with_states(recorded, 8)
+    lesson = lesson_of(recorded, game)
+    plain = [all("<" not in (answer or "") for answer in row) for row in lesson.answers]  # a tag is quoted on its way
+    lesson = replace(lesson, training=np.flatnonzero(plain))
+    labels = lesson.labels(reviews=True)
+    (team, _) = objectives_of(labels, lesson.layout, SupervisedSpec(targets=Targets.TEAM), np.ones(HIDDEN), 1)
+    weights = np.random.default_rng(9).normal(size=team.shape)
+    theta = np.concatenate([weights.ravel(), np.zeros(lesson.layout.role_rows * HIDDEN)])
+    layout = replace(lesson.layout, spec=replace(lesson.layout.spec, output=Output.SOFTMAX))
+    agents = choices(game, layout, theta).sum(axis=1)
+    verifies = game.depth == 1
+    chosen = np.stack([agents * ~verifies[:, None], agents * verifies[:, None]], axis=1)
+    assert lesson.layout.allowed == (Role.WORKER, Role.VERIFIER)
+    earned = expected(game, chosen, rewards_at_end(game)[..., None])[lesson.training].mean()
+    assert -team.loss(weights) == pytest.approx(earned, abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["sep_cma_es", "random_search", "reinforce", "sft"])

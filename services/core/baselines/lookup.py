@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from services.core import seeds
 from services.core.baselines.router import join, split
-from services.core.baselines.softmax_regression import PENALTIES, Linear, cross_entropy, folds, path
+from services.core.baselines.softmax_regression import PENALTIES, Linear, folds, path
 from services.core.baselines.standardisation import Standardisation
 from services.core.errors import LayoutMismatch
 from services.core.labels import Labels
+from services.core.optimiser.objectives import cross_entropy
 
 _DECIMALS = 9  # means that differ by less are tied: they are sums in another order
 
