@@ -17,7 +17,7 @@ from bench.comparison_set import RecordedSet, read
 from bench.comparison_tree import Recorder, Tree, answers, grow, reward_of, texts
 from services.core.campaign import Output, Start
 from services.core.learners import SupervisedSpec, Targets
-from services.core.optimiser.supervised import objectives_of
+from services.core.optimiser.supervised import objective_of
 from services.core.policy.layout import Layout
 from services.core.policy.policies import HeadPolicy
 from services.core.problem import Split
@@ -150,7 +150,7 @@ def test_a_teams_worth_is_what_it_earns_in_the_recorded_game(recorded: RecordedS
     plain = [all("<" not in (answer or "") for answer in row) for row in lesson.answers]  # a tag is quoted on its way
     lesson = replace(lesson, training=np.flatnonzero(plain))
     labels = lesson.labels(reviews=True)
-    (team, _) = objectives_of(labels, lesson.layout, SupervisedSpec(targets=Targets.TEAM), np.ones(HIDDEN), 1)
+    team = objective_of(labels, SupervisedSpec(targets=Targets.TEAM), np.ones(HIDDEN), 1)
     weights = np.random.default_rng(9).normal(size=team.shape)
     theta = np.concatenate([weights.ravel(), np.zeros(lesson.layout.role_rows * HIDDEN)])
     layout = replace(lesson.layout, spec=replace(lesson.layout.spec, output=Output.SOFTMAX))

@@ -62,6 +62,8 @@ supervised: {targets: hard, temperature: 0.5, rate: 0.1, batch: 8, epochs: 7, fo
 
 
 SFT = "search: {algorithm: sft}\n"
+WARM = "search: {start: sft}\n" + LABELS
+TEAM = "supervised: {targets: team}\n"
 REINFORCE = "search: {algorithm: reinforce}\n"
 
 
@@ -78,6 +80,17 @@ REINFORCE = "search: {algorithm: reinforce}\n"
         ("labels: {problems: 41}\n", "labels.problems", "at most the 40 training problems"),
         (SFT + LABELS + "protocol: {max_turns: 1}\n", "protocol.roles", r"\[worker\] beside search.algorithm sft"),
         (SFT + LABELS + "protocol: {roles: [worker]}\n", "protocol.max_turns", "1 beside search.algorithm sft"),
+        (
+            SFT + LABELS + TEAM + "protocol: {roles: [worker, thinker], max_turns: 3}\n",
+            "protocol.roles",
+            "verifier among",
+        ),
+        (SFT + LABELS + TEAM + "protocol: {max_turns: 2}\n", "protocol.max_turns", "at least 3 beside supervised"),
+        (
+            WARM + TEAM + "protocol: {max_turns: 3, notes: worker}\n",
+            "protocol.notes",
+            "the router has to read verdicts",
+        ),
         ("search: {start: sft}\nhead: {kind: sparse}\n" + LABELS, "head.kind", "linear: no other head"),
         (REINFORCE + "head: {kind: sparse}\n", "head.kind", "linear beside search.algorithm reinforce"),
         (REINFORCE + "head: {output: argmax}\n", "head.output", "softmax beside"),
@@ -102,6 +115,13 @@ def test_what_a_learner_cannot_do_is_refused_with_the_field(text: str, field: st
     with pytest.raises(SpecError, match=wanted) as caught:
         resolved(FILE + text)
     assert field in caught.value.path
+
+
+@pytest.mark.parametrize("learner", [SFT + LABELS, WARM])
+def test_a_team_is_fitted_with_its_roles_and_turns(learner: str) -> None:
+    campaign = resolved(FILE + learner + TEAM + "protocol: {max_turns: 3}\n")
+    assert campaign.fits_team
+    assert not resolved(FILE + TEAM).fits_team, "nothing is fitted"
 
 
 def test_reinforce_has_no_gradient_for_singular_values() -> None:

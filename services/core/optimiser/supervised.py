@@ -54,8 +54,11 @@ def fit_head(labels: Labels, layout: Layout, settings: SupervisedSpec, seed: int
         )
     chosen = labels.among(layout.agents)
     scale = scale_of(chosen)
-    objectives = objectives_of(chosen, layout, settings, scale, seed)
-    rows = [fitted(one, settings, seed, epochs_of(one, settings, seed)) for one in objectives]
+    objective = objective_of(chosen, settings, scale, seed)
+    rows = [fitted(objective, settings, seed, epochs_of(objective, settings, seed))]
+    if isinstance(objective, Team):
+        # Never stopped early: whose turn it is can be told without an error, and a row of zeros would always work.
+        rows.append(fitted(roles_of(objective, layout), settings, seed, settings.epochs))
     weights = (np.concatenate(rows) / scale).ravel()
     theta = np.zeros(layout.size)
     theta[layout.svf : layout.svf + weights.size] = weights
@@ -72,20 +75,17 @@ def scale_of(labels: Labels) -> Float64:
     return found
 
 
-def objectives_of(
-    labels: Labels, layout: Layout, settings: SupervisedSpec, scale: Float64, seed: int
-) -> tuple[Objective, ...]:
-    """Return what the agents' rows are fitted by and, of a team, the roles' rows."""
+def objective_of(labels: Labels, settings: SupervisedSpec, scale: Float64, seed: int) -> Objective:
+    """Return what the agents' rows are fitted by."""
     states = labels.states / scale
     if settings.targets is Targets.REWARD:
-        return (SingleTurn(states, labels.means),)
+        return SingleTurn(states, labels.means)
     if settings.targets is not Targets.TEAM:
-        return (Likelihood(states, targets_of(labels.rewards, settings, seed)),)
+        return Likelihood(states, targets_of(labels.rewards, settings, seed))
     if labels.reviews is None:
         raise ValueError("got labels without reviews, wanted them for a team")
     answered, rejected = labels.reviews.answered / scale, labels.reviews.rejected / scale
-    team = Team(states, answered, rejected, labels.means, labels.agreement())
-    return team, roles_of(team, layout)
+    return Team(states, answered, rejected, labels.means, labels.agreement())
 
 
 def roles_of(team: Team, layout: Layout) -> Likelihood:
