@@ -61,6 +61,7 @@ class Lesson:
         families: of all questions.
         answers: of every model to every question, None where it gave none.
         scorers: what compares answers to each question.
+        fits: to its labels, which several learners start from.
     """
 
     game: Game
@@ -72,6 +73,7 @@ class Lesson:
     families: Sequence[str]
     answers: Sequence[Sequence[str | None]]
     scorers: Sequence[ScorerKind]
+    fits: dict[tuple[int | None, SupervisedSpec], Float64] = field(default_factory=dict)
 
     def labels(self, problems: int | None = None, *, reviews: bool = False) -> Labels:
         """Return what every model answered to the first ``problems`` training questions, and reviews of it."""
@@ -87,6 +89,14 @@ class Lesson:
     def _reviews(self, chosen: Indices) -> Reviews:
         answered, rejected = self.game.answered[chosen], self.game.rejected[chosen]
         return Reviews(answered, rejected, [self.scorers[index] for index in chosen])
+
+    def fitted(self, problems: int | None, settings: SupervisedSpec) -> Float64:
+        """Return the head that is fitted to the labels of the first ``problems`` training questions."""
+        key = (problems, settings)
+        if key not in self.fits:
+            labels = self.labels(problems, reviews=settings.targets is Targets.TEAM)
+            self.fits[key] = fit_head(labels, self.layout, settings, self.seed)
+        return self.fits[key]
 
     def with_output(self, output: Output) -> Lesson:
         """Return the same with heads whose logits become actions so."""
@@ -152,8 +162,8 @@ def train(lesson: Lesson, recipe: Recipe, budget: Budget) -> Course:
     lesson = lesson.with_output(recipe.output)
     start, booked = None, 0
     if recipe.kind == "sft" or recipe.start is Start.SFT:
-        labels = lesson.labels(recipe.labelled, reviews=recipe.supervised.targets is Targets.TEAM)
-        start, booked = fit_head(labels, lesson.layout, recipe.supervised, lesson.seed), labels.rewards.size
+        start = lesson.fitted(recipe.labelled, recipe.supervised)
+        booked = len(lesson.training[: recipe.labelled]) * len(lesson.layout.agents)
         if booked > budget.episodes:
             raise ValueError(f"{booked} labelling episodes, more than the budget's {budget.episodes}")
     if recipe.kind == "sft" and start is not None:
