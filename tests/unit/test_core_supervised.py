@@ -12,8 +12,8 @@ from services.core.campaign import HeadKind, HeadSpec, Matrix
 from services.core.errors import SpecError
 from services.core.labels import Labels, Reviews
 from services.core.learners import SupervisedSpec, Targets
-from services.core.optimiser.objectives import Likelihood, Objective, SingleTurn, Team
-from services.core.optimiser.supervised import epochs_of, fit_head, hard_labels, targets_of
+from services.core.optimiser.objectives import Likelihood, Objective, SingleTurn, Team, rewards_of_teams
+from services.core.optimiser.supervised import chosen_by_folds, fit_head, hard_labels, targets_of
 from services.core.policy.layout import Layout
 from services.core.problem import ScorerKind
 from services.core.protocol.roles import ROLE_ORDER, Role
@@ -100,10 +100,13 @@ def objectives(seed: int) -> list[Objective]:
     """One of each kind: five problems, two models, states of width 3."""
     rng = np.random.default_rng(seed)
     states, rewards = rng.standard_normal((5, 3)), rng.random((5, 2))
-    agree = rng.random((5, 2, 2)) < 0.5
     targets = rng.dirichlet(np.ones(2), 5)
     answered, rejected = rng.standard_normal((2, 5, 2, 3))
-    return [Likelihood(states, targets), SingleTurn(states, rewards), Team(states, answered, rejected, rewards, agree)]
+    return [
+        Likelihood(states, targets),
+        SingleTurn(states, rewards),
+        Team(states, rng.random((5, 2, 2, 2)), answered, rejected),
+    ]
 
 
 @given(st.integers(0, 10_000), st.integers(0, 2))
@@ -147,9 +150,26 @@ def test_a_teams_loss_is_the_sum_over_all_that_may_be_drawn(seed: int) -> None:
             * chances(team.answered[problem, first])[verifier]
             * chances(team.rejected[problem, first])[second]
         )
-        last = first if team.agree[problem, first, verifier] else second
-        worth += float(chance * team.rewards[problem, last] / 5)
+        worth += float(chance * team.goals[problem, first, verifier, second] / 5)
     assert -team.loss(weights) == pytest.approx(worth)
+
+
+def test_what_a_team_is_worth() -> None:
+    rewards, agree = np.array([[1.0, 0.25]]), np.array([[[True, False], [False, True]]])
+    assert rewards_of_teams(rewards, agree).tolist() == [[[[1.0, 1.0], [1.0, 0.25]], [[1.0, 0.25], [0.25, 0.25]]]]
+
+
+@given(st.integers(0, 10_000), st.integers(0, 2), st.floats(0, 1))
+@settings(max_examples=20, deadline=None)
+def test_shrinking_keeps_the_mean_of_a_family_and_takes_its_share_of_the_differences(
+    seed: int, kind: int, share: float
+) -> None:
+    objective, families = objectives(seed)[kind], np.array([0, 0, 2, 2, 2])
+    goals = objective.shrunk(families, share).goals
+    for family in (0, 2):
+        before, after = objective.goals[families == family], goals[families == family]
+        np.testing.assert_allclose(after.mean(axis=0), before.mean(axis=0))
+        np.testing.assert_allclose(after - after.mean(axis=0), (1 - share) * (before - before.mean(axis=0)), atol=1e-12)
 
 
 def test_labels_that_say_nothing_stop_the_fit_early() -> None:
@@ -158,10 +178,27 @@ def test_labels_that_say_nothing_stop_the_fit_early() -> None:
     states = rng.standard_normal((600, 40))
     signal = Likelihood(states, np.eye(3)[states[:, :3].argmax(axis=1)])
     spec = SupervisedSpec(rate=0.02, epochs=40)
-    assert epochs_of(noise, spec, 1) < 3
-    assert epochs_of(signal, spec, 1) > 10
-    assert epochs_of(signal, replace(spec, folds=1), 1) == 40
-    assert epochs_of(signal.rows(np.arange(1)), spec, 1) == 40
+
+    def chosen(objective: Objective, spec: SupervisedSpec) -> tuple[float, int]:
+        return chosen_by_folds(objective, np.zeros(objective.problems, np.intp), spec, 1)
+
+    assert chosen(noise, spec)[1] < 3
+    share, epochs = chosen(signal, spec)
+    assert share == 0.0, "all there is to learn differs within the family"
+    assert epochs > 10
+    assert chosen(signal, replace(spec, folds=1)) == (0.0, 40)
+    assert chosen(signal.rows(np.arange(1)), spec) == (0.0, 40)
+
+
+def test_what_is_the_familys_is_learnt_from_the_family() -> None:
+    """Rewards are coins whose odds depend on the family, which the state tells; own rewards of a problem are noise."""
+    rng = np.random.default_rng(3)
+    families = rng.integers(0, 2, 200)
+    states = np.concatenate([np.eye(2)[families], rng.standard_normal((200, 60))], axis=1)
+    odds = np.array([[0.6, 0.4], [0.4, 0.6]])[families]
+    noisy = SingleTurn(states, (rng.random((200, 2)) < odds).astype(np.float64))
+    share, _ = chosen_by_folds(noisy, families, SupervisedSpec(rate=0.01, epochs=40), 1)
+    assert share > 0
 
 
 def test_what_cannot_be_fitted() -> None:

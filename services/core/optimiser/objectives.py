@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol, Self
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,158 +14,125 @@ from services.core.policy.selection import softmax
 Float64 = NDArray[np.float64]
 
 
-class Objective(Protocol):
-    """A loss over problems, for weights of shape ``shape``."""
+@dataclass(frozen=True)
+class Objective(ABC):
+    """A loss over problems, for weights of shape (rows, d).
+
+    Attributes:
+        states: of the questions, standardised, shape (problems, d).
+        goals: what every choice is worth, or should have as its probability, shape (problems, rows, ...).
+    """
+
+    states: Float64
+    goals: Float64
 
     @property
-    def problems(self) -> int: ...
+    def problems(self) -> int:
+        return len(self.states)
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, int]:
+        return self.goals.shape[1], self.states.shape[1]
 
     def rows(self, chosen: NDArray[np.intp]) -> Self:
         """Return the same of some of the problems."""
-        ...
+        return replace(self, **{each.name: getattr(self, each.name)[chosen] for each in fields(self)})
 
+    def shrunk(self, families: NDArray[np.intp], share: float) -> Self:
+        """Return the same with goals that are drawn toward the mean of their family by this share of the way.
+
+        Args:
+            families: each problem's, as a number, shape (problems,).
+            share: 0 leaves the goals as they are, 1 takes the mean.
+        """
+        sums = np.zeros((int(families.max()) + 1, *self.goals.shape[1:]))
+        np.add.at(sums, families, self.goals)
+        counts = np.maximum(np.bincount(families), 1).reshape(-1, *[1] * (self.goals.ndim - 1))
+        return replace(self, goals=(1 - share) * self.goals + share * (sums / counts)[families])
+
+    @abstractmethod
     def loss(self, weights: Float64) -> float:
         """Return the mean over the problems."""
-        ...
 
+    @abstractmethod
     def slope(self, weights: Float64) -> Float64:
         """Return the gradient of minus the loss."""
-        ...
 
 
-@dataclass(frozen=True)
-class Likelihood:
-    """Cross-entropy of the softmax with target probabilities, in nats.
-
-    Attributes:
-        states: standardised, shape (problems, d).
-        targets: shape (problems, rows), each row a distribution.
-    """
-
-    states: Float64
-    targets: Float64
-
-    @property
-    def problems(self) -> int:
-        return len(self.states)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.targets.shape[1], self.states.shape[1]
-
-    def rows(self, chosen: NDArray[np.intp]) -> Likelihood:
-        return Likelihood(self.states[chosen], self.targets[chosen])
+class Likelihood(Objective):
+    """Cross-entropy of the softmax, in nats, with goals that are target probabilities, shape (problems, rows)."""
 
     def loss(self, weights: Float64) -> float:
-        return cross_entropy(self.states @ weights.T, self.targets)
+        return cross_entropy(self.states @ weights.T, self.goals)
 
     def slope(self, weights: Float64) -> Float64:
-        error = self.targets - drawn(self.states, weights)
-        found: Float64 = error.T @ self.states / self.problems
+        found: Float64 = (self.goals - drawn(self.states, weights)).T @ self.states / self.problems
         return found
 
 
-@dataclass(frozen=True)
-class SingleTurn:
-    """Minus the expected reward of one model that is drawn for each problem.
-
-    Attributes:
-        states: standardised, shape (problems, d).
-        rewards: of each model, shape (problems, models).
-    """
-
-    states: Float64
-    rewards: Float64
-
-    @property
-    def problems(self) -> int:
-        return len(self.states)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.rewards.shape[1], self.states.shape[1]
-
-    def rows(self, chosen: NDArray[np.intp]) -> SingleTurn:
-        return SingleTurn(self.states[chosen], self.rewards[chosen])
+class SingleTurn(Objective):
+    """Minus the expected reward of one model that is drawn; goals are rewards, shape (problems, models)."""
 
     def loss(self, weights: Float64) -> float:
-        return -float((drawn(self.states, weights) * self.rewards).sum(axis=1).mean())
+        return -float((drawn(self.states, weights) * self.goals).sum(axis=1).mean())
 
     def slope(self, weights: Float64) -> Float64:
         policy = drawn(self.states, weights)
-        error = policy * (self.rewards - (policy * self.rewards).sum(axis=1, keepdims=True))
+        error = policy * (self.goals - (policy * self.goals).sum(axis=1, keepdims=True))
         found: Float64 = error.T @ self.states / self.problems
         return found
 
 
 @dataclass(frozen=True)
-class Team:
+class Team(Objective):
     """Minus the expected reward of a Worker, a Verifier and, after a REVISE, a second Worker, each drawn.
 
-    A Verifier accepts exactly the answers that are its own, and a second Worker answers as it does alone: with these
-    two assumptions the answers of all models on their own tell what every team of three would be worth.
+    Goals are rewards by first Worker, Verifier and second Worker, shape (problems, models, models, models).
 
     Attributes:
-        states: of the question, standardised, shape (problems, d).
-        answered: of it with each model's answer, (problems, models, d).
+        answered: states of the question with each model's answer, standardised, (problems, models, d).
         rejected: of that with a review that rejects the answer, likewise.
-        rewards: of each model, (problems, models).
-        agree: whether two models' answers are the same, (problems, models, models).
     """
 
-    states: Float64
     answered: Float64
     rejected: Float64
-    rewards: Float64
-    agree: NDArray[np.bool_]
-
-    @property
-    def problems(self) -> int:
-        return len(self.states)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.rewards.shape[1], self.states.shape[1]
-
-    def rows(self, chosen: NDArray[np.intp]) -> Team:
-        return Team(
-            self.states[chosen],
-            self.answered[chosen],
-            self.rejected[chosen],
-            self.rewards[chosen],
-            self.agree[chosen],
-        )
 
     def loss(self, weights: Float64) -> float:
-        first, _, accepted, _, second = self._course(weights)
-        return -float((first * (accepted * self.rewards + (1 - accepted) * second)).sum(axis=1).mean())
+        first, verifier, second = self._drawn(weights)
+        return -float(np.einsum("pa,pab,pac,pabc->p", first, verifier, second, self.goals, optimize=True).mean())
 
     def slope(self, weights: Float64) -> Float64:
-        first, verifier, accepted, worker, second = self._course(weights)
-        worth = accepted * self.rewards + (1 - accepted) * second
+        first, verifier, second = self._drawn(weights)
+        reviewed = np.einsum("pac,pabc->pab", second, self.goals)
+        mended = np.einsum("pab,pabc->pac", verifier, self.goals)
+        worth = (verifier * reviewed).sum(axis=2)
         at_first = first * (worth - (first * worth).sum(axis=1, keepdims=True))
-        gained = (first * (self.rewards - second))[..., None]
-        at_verifier = gained * verifier * (self.agree - accepted[..., None])
-        left = (first * (1 - accepted))[..., None]
-        at_second = left * worker * (self.rewards[:, None, :] - second[..., None])
+        at_verifier = first[..., None] * verifier * (reviewed - worth[..., None])
+        at_second = first[..., None] * second * (mended - worth[..., None])
         found: Float64 = at_first.T @ self.states
         found += np.tensordot(at_verifier, self.answered, ((0, 1), (0, 1)))
         found += np.tensordot(at_second, self.rejected, ((0, 1), (0, 1)))
         return found / self.problems
 
-    def _course(self, weights: Float64) -> tuple[Float64, Float64, Float64, Float64, Float64]:
-        """Return how likely each first Worker is, each Verifier after it, that it accepts, each second Worker, and
-        what that one is worth: shapes (p, m), (p, m, m), (p, m), (p, m, m), (p, m)."""
-        verifier, worker = drawn(self.answered, weights), drawn(self.rejected, weights)
-        accepted = (verifier * self.agree).sum(axis=2)
-        second = (worker * self.rewards[:, None, :]).sum(axis=2)
-        return drawn(self.states, weights), verifier, accepted, worker, second
+    def _drawn(self, weights: Float64) -> tuple[Float64, Float64, Float64]:
+        """Return how likely each first Worker is, and after it each Verifier and second Worker."""
+        return drawn(self.states, weights), drawn(self.answered, weights), drawn(self.rejected, weights)
 
 
-def drawn(states: NDArray[np.floating], weights: Float64) -> Float64:
+def rewards_of_teams(rewards: Float64, agree: NDArray[np.bool_]) -> Float64:
+    """Return what every team of three is worth, shape (problems, models, models, models).
+
+    A Verifier accepts exactly the answers that are its own, and a second Worker answers as it does alone: with these
+    two assumptions the answers of all models on their own tell it.
+
+    Args:
+        rewards: of each model, (problems, models).
+        agree: whether two models' answers are the same, (problems, models, models).
+    """
+    return np.where(agree[..., None], rewards[:, :, None, None], rewards[:, None, None, :])
+
+
+def drawn(states: Float64, weights: Float64) -> Float64:
     """Return how likely each row is at each state, (..., d) to (..., rows)."""
     return softmax(states @ weights.T)
 

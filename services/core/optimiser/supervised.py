@@ -21,11 +21,12 @@ from services.core.errors import SpecError
 from services.core.labels import Labels
 from services.core.learners import SupervisedSpec, Targets
 from services.core.optimiser.adam import Adam
-from services.core.optimiser.objectives import Float64, Likelihood, Objective, SingleTurn, Team
+from services.core.optimiser.objectives import Float64, Likelihood, Objective, SingleTurn, Team, rewards_of_teams
 from services.core.policy.layout import Layout
 from services.core.policy.selection import softmax
 from services.core.protocol.roles import Role
 
+SHARES = (0.0, 0.5, 0.9)  # of the way to the family's mean
 SMALLEST_SCALE = 1e-6  # of a unit's root mean square; a unit that is always zero says nothing
 
 
@@ -55,7 +56,9 @@ def fit_head(labels: Labels, layout: Layout, settings: SupervisedSpec, seed: int
     chosen = labels.among(layout.agents)
     scale = scale_of(chosen)
     objective = objective_of(chosen, settings, scale, seed)
-    rows = [fitted(objective, settings, seed, epochs_of(objective, settings, seed))]
+    families = np.unique(chosen.families, return_inverse=True)[1]
+    share, epochs = chosen_by_folds(objective, families, settings, seed)
+    rows = [fitted(objective.shrunk(families, share), settings, seed, epochs)]
     if isinstance(objective, Team):
         # Never stopped early: whose turn it is can be told without an error, and a row of zeros would always work.
         rows.append(fitted(roles_of(objective, layout), settings, seed, settings.epochs))
@@ -85,7 +88,7 @@ def objective_of(labels: Labels, settings: SupervisedSpec, scale: Float64, seed:
     if labels.reviews is None:
         raise ValueError("got labels without reviews, wanted them for a team")
     answered, rejected = labels.reviews.answered / scale, labels.reviews.rejected / scale
-    return Team(states, answered, rejected, labels.means, labels.agreement())
+    return Team(states, rewards_of_teams(labels.means, labels.agreement()), answered, rejected)
 
 
 def roles_of(team: Team, layout: Layout) -> Likelihood:
@@ -124,23 +127,37 @@ def hard_labels(rewards: Float64, rng: np.random.Generator) -> NDArray[np.intp]:
     return found
 
 
-def epochs_of(objective: Objective, settings: SupervisedSpec, seed: int) -> int:
-    """Return the number of epochs after which problems that were held back are told best, all folds together.
+def chosen_by_folds(
+    objective: Objective, families: NDArray[np.intp], settings: SupervisedSpec, seed: int
+) -> tuple[float, int]:
+    """Return the share of shrinkage and the number of epochs by which problems that were held back are told best.
 
-    Fewer problems than folds make as many folds as there are problems; one problem, or one fold, takes all epochs.
+    A problem's own rewards are one throw of a coin or a few, while those of its family are many: how far the goals are
+    drawn toward their family's mean is a trade of noise for what differs within a family (James and Stein 1961).
+    Fewer problems than folds make as many folds as there are problems; one problem, or one fold, leaves the goals as
+    they are and takes all epochs.
+
+    Args:
+        objective: to fit.
+        families: each problem's, as a number, shape (problems,).
+        settings: folds and largest number of epochs.
+        seed: decides folds and mini-batches.
     """
     folds = min(settings.folds, objective.problems)
     if folds < 2:
-        return settings.epochs
+        return 0.0, settings.epochs
     order = seeds.generator(seed, "labels", "folds").permutation(objective.problems)
-    losses = np.zeros(settings.epochs + 1)
+    losses = np.zeros((len(SHARES), settings.epochs + 1))
     for fold in range(folds):
         held = np.zeros(len(order), dtype=bool)
         held[order[fold::folds]] = True
         kept, back = objective.rows(np.flatnonzero(~held)), objective.rows(np.flatnonzero(held))
-        for epoch, weights in enumerate(_epochs(kept, settings, seed, settings.epochs)):
-            losses[epoch] += back.loss(weights) * back.problems
-    return int(losses.argmin())
+        for place, share in enumerate(SHARES):
+            shrunk = kept.shrunk(families[~held], share)
+            for epoch, weights in enumerate(_epochs(shrunk, settings, seed, settings.epochs)):
+                losses[place, epoch] += back.loss(weights) * back.problems
+    best = int(losses.argmin())
+    return SHARES[best // losses.shape[1]], best % losses.shape[1]
 
 
 def fitted(objective: Objective, settings: SupervisedSpec, seed: int, epochs: int) -> Float64:
