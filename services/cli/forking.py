@@ -191,7 +191,8 @@ def learner_faults(campaign: Campaign) -> Iterator[Fault]:
     """Yield what learners and fitted rivals lack in the campaign."""
     rivals = [rival.kind for rival in campaign.evaluation.rivals]
     matrices = tuple(matrix.name for matrix in campaign.encoder.singular_values)
-    yield from learning_faults(campaign.search, campaign.head, campaign.protocol, matrices, campaign.supervised.targets)
+    protocol, targets = campaign.protocol, campaign.supervised.targets
+    yield from learning_faults(campaign.search, campaign.head, protocol, matrices, targets, len(campaign.pool))
     yield from label_faults(campaign.search, rivals, campaign.labels.problems)
     yield from measuring_faults(campaign.search, campaign.validation.problems, campaign.evaluation.problems)
 

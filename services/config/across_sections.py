@@ -35,7 +35,7 @@ def faults(file: CampaignFile) -> Iterator[Fault]:
     yield from _cost(file)
     yield from _rivals(file)
     matrices, targets = file.encoder.singular_values, file.supervised.targets
-    yield from learning_faults(file.search, file.head, file.protocol, matrices, targets)
+    yield from learning_faults(file.search, file.head, file.protocol, matrices, targets, len(file.pool))
     yield from label_faults(file.search, [rival.kind for rival in file.evaluation.rivals], file.labels.problems)
     yield from measuring_faults(file.search, file.validation.problems, file.evaluation.problems)
     if file.search.population is not None and file.search.population < SMALLEST_POPULATION:

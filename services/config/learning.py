@@ -12,6 +12,7 @@ from services.core.protocol.roles import Role
 from services.core.rivals import FITTED, RivalKind
 
 TEAM_TURNS = 3  # Worker, Verifier, second Worker
+LARGEST_POOL = 20  # of a team's: 64 KB a problem
 
 Path = tuple[str | int, ...]
 Fault = tuple[Path, object, str]
@@ -46,7 +47,9 @@ class Turns(Protocol):
     def notes(self) -> Notes: ...
 
 
-def learning_faults(search: Search, head: Head, turns: Turns, matrices: object, targets: Targets) -> Iterator[Fault]:
+def learning_faults(
+    search: Search, head: Head, turns: Turns, matrices: object, targets: Targets, models: int
+) -> Iterator[Fault]:
     """Yield where a learner is given something that it cannot learn.
 
     Args:
@@ -55,6 +58,7 @@ def learning_faults(search: Search, head: Head, turns: Turns, matrices: object, 
         turns: likewise ``protocol``.
         matrices: ``encoder.singular_values`` as it is written; anything but ``none`` and an empty list has some.
         targets: what a fit to labels aims at.
+        models: in the pool.
     """
     algorithm = search.algorithm
     yield from _given(search)
@@ -64,7 +68,7 @@ def learning_faults(search: Search, head: Head, turns: Turns, matrices: object, 
         if head.kind is not HeadKind.LINEAR:
             yield ("head", "kind"), str(head.kind), "linear: no other head is fitted to labels"
         if targets is Targets.TEAM:
-            yield from _team(turns)
+            yield from _team(turns, models)
         elif algorithm is Algorithm.SFT:
             yield from _single_turn(turns)
 
@@ -87,12 +91,14 @@ def measuring_faults(search: Search, validation: int, evaluation: int) -> Iterat
         yield ("validation", "problems"), 0, wanted
 
 
-def _team(turns: Turns) -> Iterator[Fault]:
+def _team(turns: Turns, models: int) -> Iterator[Fault]:
     beside = "beside supervised.targets team"
     if not {Role.WORKER, Role.VERIFIER} <= set(turns.roles):
         yield ("protocol", "roles"), _names(turns.roles), f"worker and verifier among them {beside}"
     if turns.max_turns < TEAM_TURNS:
         yield ("protocol", "max_turns"), turns.max_turns, f"at least {TEAM_TURNS} {beside}"
+    if models > LARGEST_POOL:
+        yield ("pool",), f"{models} models", f"at most {LARGEST_POOL} {beside}: each team of three has its reward"
     if turns.notes is not Notes.ALL:
         yield ("protocol", "notes"), str(turns.notes), f"all {beside}: the router has to read verdicts"
 

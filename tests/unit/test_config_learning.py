@@ -124,6 +124,14 @@ def test_a_team_is_fitted_with_its_roles_and_turns(learner: str) -> None:
     assert not resolved(FILE + TEAM).fits_team, "nothing is fitted"
 
 
+def test_a_team_is_looked_for_among_few_models() -> None:
+    model = "  - {{name: m{0}, model: openai/m{0}, price: {{input: 1, output: 2}}}}\n"
+    models = "".join(model.format(number) for number in range(19))
+    text = WARM + TEAM + "protocol: {max_turns: 3}\n"
+    with pytest.raises(SpecError, match="21 models.*at most 20"):
+        resolved(FILE.replace("encoder:", models + "encoder:") + text)
+
+
 def test_reinforce_has_no_gradient_for_singular_values() -> None:
     text = FILE.replace("encoder: {singular_values: none}", "encoder: {singular_values: second_to_last_layer}")
     with pytest.raises(SpecError, match="only the head is learnt"):
