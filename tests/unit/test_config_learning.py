@@ -128,7 +128,7 @@ def test_a_team_is_looked_for_among_few_models() -> None:
     model = "  - {{name: m{0}, model: openai/m{0}, price: {{input: 1, output: 2}}}}\n"
     models = "".join(model.format(number) for number in range(19))
     text = WARM + TEAM + "protocol: {max_turns: 3}\n"
-    with pytest.raises(SpecError, match="21 models.*at most 20"):
+    with pytest.raises(SpecError, match=r"21 models.*at most 20"):
         resolved(FILE.replace("encoder:", models + "encoder:") + text)
 
 
