@@ -156,6 +156,11 @@ class Recipe:
     reinforce: ReinforceSpec = field(default_factory=ReinforceSpec)
     supervised: SupervisedSpec = field(default_factory=SupervisedSpec)
 
+    @property
+    def turns(self) -> int | None:
+        """The limit of turns that it is measured with, None for the game's: single turns tell nothing about roles."""
+        return 1 if self.kind == "sft" and self.supervised.targets is not Targets.TEAM else None
+
 
 def train(lesson: Lesson, recipe: Recipe, budget: Budget) -> Course:
     """Train and return what is released; every call with the same arguments gives the same."""
@@ -167,7 +172,7 @@ def train(lesson: Lesson, recipe: Recipe, budget: Budget) -> Course:
         if booked > budget.episodes:
             raise ValueError(f"{booked} labelling episodes, more than the budget's {budget.episodes}")
     if recipe.kind == "sft" and start is not None:
-        score = validated(lesson, start)
+        score = validated(lesson, start, recipe.turns)
         return Course(start, ((booked, score),), booked, len(lesson.validation))
     learner = _learner(lesson, recipe, start)
     batch = recipe.population * recipe.replicates
@@ -184,13 +189,13 @@ def train(lesson: Lesson, recipe: Recipe, budget: Budget) -> Course:
     return Course(scores[best][1], curve, booked + rounds * batch, checks, learner.sigma)
 
 
-def validated(lesson: Lesson, theta: Float64) -> float:
+def validated(lesson: Lesson, theta: Float64, turns: int | None = None) -> float:
     """Return the mean reward of one episode on every validation problem, the same draws for every mean."""
     numbers = uniforms(
         [fixed_seed(lesson.seed, Purpose.VALIDATION, index) for index in range(len(lesson.validation))],
         lesson.game.turns,
     )
-    return float(play(lesson.game, lesson.layout, theta[None], lesson.validation, numbers).rewards.mean())
+    return float(play(lesson.game, lesson.layout, theta[None], lesson.validation, numbers, turns).rewards.mean())
 
 
 def heldout(lesson: Lesson, theta: Float64) -> Float64:

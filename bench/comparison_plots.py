@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from bench.comparison_statistics import Entry, Row
@@ -14,15 +15,23 @@ COLOURS = {"learner": "#1f6f8b", "rival": "#6b7280", "bound": "#c0392b"}
 
 
 def curves(entries: Sequence[Entry], levels: dict[str, float], title: str, file: Path) -> None:
-    """Draw every learner's validation score over booked episodes, mean and range over seeds, beside constant levels."""
+    """Draw every learner's mean validation score over booked episodes, of the first its range over seeds, too.
+
+    Args:
+        entries: those without a curve are left out.
+        levels: constants to hold them against, by name.
+        title: of the plot.
+        file: where it goes.
+    """
     figure = Figure(figsize=(8.5, 5), layout="constrained")
     axes = figure.subplots()
     for index, entry in enumerate(entry for entry in entries if entry.curves):
-        colour = f"C{index % 10}"
+        colour = colormaps["tab20"](index)
         booked = np.array([[episodes for episodes, _ in curve] for curve in entry.curves])[0]
         scores = np.array([[score for _, score in curve] for curve in entry.curves])
         axes.plot(booked, scores.mean(axis=0), "-" if len(booked) > 1 else "o", color=colour, label=entry.name)
-        axes.fill_between(booked, scores.min(axis=0), scores.max(axis=0), color=colour, alpha=0.1, linewidth=0)
+        if not index:
+            axes.fill_between(booked, scores.min(axis=0), scores.max(axis=0), color=colour, alpha=0.15, linewidth=0)
     for (name, level), style in zip(levels.items(), ("--", ":"), strict=False):
         axes.axhline(level, color="black", linestyle=style, linewidth=1, label=name)
     axes.set(xlabel="training episodes booked, labels included", ylabel="mean reward, validation", title=title)

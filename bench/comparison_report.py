@@ -19,7 +19,7 @@ from bench import comparison_triples as triples
 from bench.comparison_learners import Budget, Lesson, train
 from bench.comparison_measure import of_chance, of_choices, of_head, of_rival
 from bench.comparison_prepared import Prepared, prepare
-from bench.comparison_recipes import TEAM, recipes
+from bench.comparison_recipes import recipes
 from bench.comparison_rivals import BEST_PER_DOMAIN, BEST_SINGLE, rivals
 from bench.comparison_set import SETS, read
 from bench.comparison_statistics import Entry, Row, rows
@@ -94,12 +94,8 @@ def _rivals(prepared: Prepared, lesson: Lesson, entries: dict[str, Entry]) -> No
 def _learners(prepared: Prepared, lesson: Lesson, entries: dict[str, Entry], budget: Budget) -> None:
     for recipe in recipes(prepared.game.turns):
         course = train(lesson, recipe, budget)
-        note = recipe.note
-        turns = None
-        if recipe.kind == "sft" and prepared.game.turns > 1 and recipe.supervised != TEAM:
-            note, turns = "; ".join(part for part in (note, "one Worker turn: labels say nothing of roles") if part), 1
-        entry = entries.setdefault(recipe.name, Entry(recipe.name, "learner", note))
-        entry.measured.append(of_head(prepared, lesson.with_output(recipe.output), course.theta, turns=turns))
+        entry = entries.setdefault(recipe.name, Entry(recipe.name, "learner", recipe.note))
+        entry.measured.append(of_head(prepared, lesson.with_output(recipe.output), course.theta, recipe.turns))
         entry.booked.append(course.episodes)
         entry.validation.append(course.validation_episodes)
         entry.curves.append(course.curve)
