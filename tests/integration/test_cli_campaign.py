@@ -151,14 +151,15 @@ def test_a_campaign_is_planned_and_validated_without_services(bare_cli: CommandL
     [
         ("null", "fits", None),
         ("10000", "fits", None),
-        ("90", "may stop", "the limit of model calls is below the largest figure: the campaign may stop there"),
+        ("150", "may stop", "the limit of model calls is below the largest figure: the campaign may stop there"),
         ("5", "will stop", "the limit of model calls is below the expected figure: the campaign will stop there"),
     ],
 )
 def test_a_plan_holds_calls_against_their_limit(bare_cli: CommandLine, calls: str, fit: str, said: str | None) -> None:
-    file = bare_cli.campaign(CAMPAIGN.replace("budget: {usd: 10}", f"budget: {{usd: 10, calls: {calls}}}"))
+    text = CAMPAIGN.replace("max_turns: 2", "max_turns: 4")
+    file = bare_cli.campaign(text.replace("budget: {usd: 10}", f"budget: {{usd: 10, calls: {calls}}}"))
     planned = json.loads(bare_cli("campaign", "plan", file, "--json").out)
-    assert planned["plan"]["expected_calls"] < 90 < planned["plan"]["largest_calls"]
+    assert planned["plan"]["expected_calls"] < 150 < planned["plan"]["largest_calls"]
     assert planned["fit"] == {"episodes": "fits", "model calls": fit, "tokens": "fits", "cost": "fits", "time": "fits"}
     assert (planned["weight"], planned["max_failure_share"]) == (1.0, 0.5)
     printed = bare_cli("campaign", "plan", file).out

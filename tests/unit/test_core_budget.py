@@ -18,6 +18,7 @@ from services.core.campaign import (
     ScoringSpec,
     SearchSpec,
     ValidationSpec,
+    VerifierWithoutAnswer,
 )
 from services.core.errors import SpecError
 from services.core.ledger.budget import bound_tokens, bound_usage, largest_call_cost
@@ -94,6 +95,23 @@ def test_a_plan_counts_episodes_and_calls() -> None:
     assert plan.expected_calls == (72 + 30 + 40) * 3 + 40
     assert 0 < plan.expected_tokens < plan.largest_tokens
     assert 0 < plan.expected_usd < plan.largest_usd
+
+
+@pytest.mark.parametrize(
+    ("protocol", "turns"),
+    [
+        (ProtocolSpec(max_turns=1), 1),
+        (ProtocolSpec(max_turns=2), 2),  # a Verifier needs a Worker's turn before its own
+        (ProtocolSpec(max_turns=6), 4),
+        (ProtocolSpec(max_turns=2, verifier_without_answer=VerifierWithoutAnswer.END_ZERO), 1),
+        (ProtocolSpec(max_turns=6, roles=(Role.WORKER,)), 6),  # nobody ends it earlier
+        (ProtocolSpec(max_turns=6, roles=(Role.WORKER, Role.THINKER)), 6),
+    ],
+)
+def test_turns_are_expected_where_an_episode_can_end(protocol: ProtocolSpec, turns: int) -> None:
+    plan = plan_of(campaign(protocol=protocol, evaluation=EvaluationSpec(0)), [100])
+    assert plan.expected_calls == plan.episodes * turns
+    assert plan.expected_calls <= plan.largest_calls
 
 
 def test_switched_off_parts_cost_nothing() -> None:

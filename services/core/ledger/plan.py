@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from services.core.campaign import Campaign, EvidenceUse, ProtocolSpec
 from services.core.errors import SpecError
-from services.core.ledger.assumptions import BYTES_PER_TOKEN, NOTE_BYTES, TYPICAL_OUTPUT_TOKENS
+from services.core.ledger.assumptions import BYTES_PER_TOKEN, NOTE_BYTES, TYPICAL_OUTPUT_TOKENS, usual_turns
 from services.core.ledger.budget import bound_usage
 from services.core.ledger.price import Price
 from services.core.ledger.rival_plan import rivals_plan
@@ -79,7 +79,7 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
     largest = [_episode(campaign.protocol, longest, turns, campaign.protocol.max_output_tokens, bytes_per_token=1)]
     largest.append(_episode(single_turn(campaign.protocol), longest, 1, campaign.protocol.max_output_tokens, 1))
     output = min(TYPICAL_OUTPUT_TOKENS, campaign.protocol.max_output_tokens)
-    usual = [_episode(campaign.protocol, mean, (turns + 1) // 2, output, BYTES_PER_TOKEN)]
+    usual = [_episode(campaign.protocol, mean, usual_turns(campaign.protocol), output, BYTES_PER_TOKEN)]
     usual.append(_episode(single_turn(campaign.protocol), mean, 1, output, BYTES_PER_TOKEN))
     rated = several + single + rivals.episodes if campaign.judge is not None else 0
     most_rated = _times(_rating(longest, campaign.protocol.max_output_tokens, bytes_per_token=1), rated * ASKS)
@@ -104,7 +104,7 @@ def plan_of(campaign: Campaign, question_bytes: Sequence[int]) -> Plan:
         + _largest_cost(pool, most_single)
         + judge.cost(most_rated)
         + rivals.largest.usd,
-        expected_calls=several * ((turns + 1) // 2) + single + rated + rivals.expected.calls,
+        expected_calls=several * usual_turns(campaign.protocol) + single + rated + rivals.expected.calls,
         expected_tokens=some.total + some_single.total + some_rated.total + rivals.expected.tokens,
         expected_usd=_mean_cost(chosen, some)
         + _mean_cost(pool, some_single)
@@ -117,7 +117,7 @@ def episode_usd(campaign: Campaign, question_bytes: Sequence[int]) -> Decimal:
     """Return what a training episode is expected to cost, by the assumptions of the plan; nobody rates it."""
     mean = sum(question_bytes) // max(1, len(question_bytes))
     output = min(TYPICAL_OUTPUT_TOKENS, campaign.protocol.max_output_tokens)
-    usual = _episode(campaign.protocol, mean, (campaign.protocol.max_turns + 1) // 2, output, BYTES_PER_TOKEN)
+    usual = _episode(campaign.protocol, mean, usual_turns(campaign.protocol), output, BYTES_PER_TOKEN)
     return _mean_cost([campaign.pool[agent].price for agent in Layout.of_campaign(campaign).agents], usual)
 
 
