@@ -9,7 +9,7 @@ from typing import Any
 from services.cli import planning, render
 from services.cli.studies import PreparedStudy, Run
 from services.config.settings import Settings
-from services.core.studies.study import Row
+from services.core.studies.study import Row, labels_of
 
 COLUMNS = ("campaign", "for", "episodes", "calls", "tokens", "USD", "USD at most", "time")
 
@@ -65,7 +65,7 @@ def show(planned: PreparedStudy, settings: Settings, *, as_json: bool) -> None:
     study = planned.study
     render.show(f"{study.name}: {study.title}, {study.paper.source}, on {planned.base.campaign.name}")
     render.show(f"  {study.question}")
-    rows = [(run.name, labels(planned, run), *cells(prices[run.name])) for run in planned.runs]
+    rows = [(run.name, labels_of(lines_of(planned, run)), *cells(prices[run.name])) for run in planned.runs]
     render.show_table(COLUMNS, [*rows, ("all", f"{len(rows)} campaigns", *cells(total))], indent=2)
     for name, price in prices.items():
         if price.stops:
@@ -75,14 +75,8 @@ def show(planned: PreparedStudy, settings: Settings, *, as_json: bool) -> None:
     render.show("  complete campaigns of the same specification are used again; they cost nothing a second time")
 
 
-def labels(planned: PreparedStudy, run: Run) -> str:
-    """Return which lines of the comparison are read from a campaign."""
-    found = lines_of(planned, run)
-    shown = ", ".join(row.label for row in found[:2])
-    return shown if len(found) <= 2 else f"{found[0].label} and {len(found) - 1} more"
-
-
 def lines_of(planned: PreparedStudy, run: Run) -> list[Row]:
+    """Return which lines of the comparison are read from a campaign."""
     return [row for row in planned.rows if row.variant.key in run.keys]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ def show(facts: StudyFacts, folder: Path, *, as_json: bool) -> None:
         render.show_table(COLUMNS, rows, indent=2)
     for sentence in study_page.answers(facts):
         render.show(f"  {sentence}")
+    render.show(f"  {taken(facts)}")
     for campaign in facts.missing():
         render.show(f"  {campaign.name}: {render.printable(study_page.state(campaign))}")
     render.show(f"\nreport: {page}")
@@ -46,6 +48,16 @@ def cells(line: Line, facts: StudyFacts) -> tuple[str, ...]:
         f"{line.n}" if line.n else render.MISSING,
         line.remark or (line.direction.value if line.direction is not None else ""),
     )
+
+
+def taken(facts: StudyFacts) -> str:
+    """Return what all campaigns booked and took, in earlier calls too; one that stands still has booked more."""
+    own = facts.campaigns
+    episodes, calls, tokens = (
+        render.count(sum(one)) for one in zip(*((c.episodes, c.calls, c.tokens) for c in own), strict=True)
+    )
+    usd = render.usd(sum((one.usd for one in own), Decimal(0)))
+    return f"{len(own)} campaigns booked {episodes} episodes and took {calls} calls, {tokens} tokens and {usd} in all."
 
 
 def three(interval: Interval | None) -> tuple[float | None, ...]:

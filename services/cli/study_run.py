@@ -84,9 +84,20 @@ def carried_out(
             done = f"{record.name} is {record.state} already"
         render.say(f"[{number} of {len(runs)}] {done}")
         if record.state in UNDER_WAY:
-            watching.watch(database, settings, record.name, interval=1.0, stop_at=first_run.STOPPED, alive=alive)
+            waited_for(database, settings, record.name, alive)
         records.append(read(database, record.name))
     return records
+
+
+def waited_for(database: Database, settings: Settings, name: str, alive: Callable[[], None]) -> None:
+    try:
+        watching.watch(database, settings, name, interval=1.0, stop_at=first_run.STOPPED, alive=alive)
+    except KeyboardInterrupt:
+        render.say(
+            f"interrupted; the same command goes on from here. As long as services run, {name} does too: "
+            f"`manage.py campaign pause {name}` holds it"
+        )
+        raise
 
 
 def known(database: Database, wanted: Run) -> CampaignRecord | None:

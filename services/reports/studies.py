@@ -64,6 +64,10 @@ class StudyFacts:
         """Return the campaign that a line is read from."""
         return next(one for one in self.campaigns if one.seed == seed and row.variant.key in one.keys)
 
+    def lines_from(self, campaign: StudyCampaign) -> tuple[Row, ...]:
+        """Return the lines that are read from a campaign."""
+        return tuple(row for row in self.rows if row.variant.key in campaign.keys)
+
     def missing(self) -> tuple[StudyCampaign, ...]:
         return tuple(one for one in self.campaigns if one.facts is None)
 
@@ -74,6 +78,14 @@ class Direction(StrEnum):
     SAME = "as in the paper"
     OPPOSITE = "the opposite"
     UNTOLD = "cannot be told"
+
+
+@dataclass(frozen=True)
+class Family:
+    """Our figure on one family's problems with its 95 % interval."""
+
+    figure: Interval
+    n: int
 
 
 @dataclass(frozen=True)
@@ -100,7 +112,7 @@ class Line:
     ours: Interval | None = None
     n: int = 0
     difference: Interval | None = None
-    families: Mapping[str, float] | None = None
+    families: Mapping[str, Family] | None = None
     by_seed: Mapping[int, float] | None = None
     remark: str = ""
 
@@ -149,7 +161,7 @@ def line_of(facts: StudyFacts, row: Row, reference: Row) -> Line:
         ours=interval_of(list(measured.values()), seed),
         n=len(set().union(*measured.values())),
         difference=difference_of(measured, references, seed),
-        families=by_family(facts, row, measured),
+        families=by_family(facts, row, measured, seed),
         by_seed={one: mean(values.values()) for one, values in measured.items()},
     )
 
@@ -235,15 +247,18 @@ def table_of(by_seed: Sequence[Values]) -> np.ndarray[tuple[int, ...], np.dtype[
     return np.array([[values.get(problem, np.nan) for problem in problems] for values in by_seed])
 
 
-def by_family(facts: StudyFacts, row: Row, measured: Mapping[int, Values]) -> dict[str, float]:
-    """Return the mean by family over all trainings' problems."""
-    found: dict[str, list[float]] = {}
-    for seed, values in measured.items():
-        campaign = facts.campaign(row, seed).facts
+def by_family(facts: StudyFacts, row: Row, measured: Mapping[int, Values], seed: int) -> dict[str, Family]:
+    """Return the mean by family with its interval; the problems are the same for all trainings."""
+    found: dict[str, dict[int, dict[str, float]]] = {}
+    for training, values in measured.items():
+        campaign = facts.campaign(row, training).facts
         family = {score.problem: score.family for score in campaign.scores} if campaign else {}
         for problem, figure in values.items():
-            found.setdefault(family[problem], []).append(figure)
-    return {name: mean(own) for name, own in sorted(found.items())}
+            found.setdefault(family[problem], {}).setdefault(training, {})[problem] = figure
+    return {
+        name: Family(interval_of(list(own.values()), seed), len(set().union(*own.values())))
+        for name, own in sorted(found.items())
+    }
 
 
 def shown(value: float | None, facts: StudyFacts) -> str:

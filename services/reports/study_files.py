@@ -34,8 +34,8 @@ def figures_of(line: Line) -> Iterator[tuple[str, str, str, tuple[object, ...]]]
         yield "paper", ALL, "", (line.paper_average, "", "", "")
     if line.paper_difference is not None:
         yield "paper", ALL, " - reference", (line.paper_difference, "", "", "")
-    for family, mean in (line.families or {}).items():
-        yield "ours", family, "", (mean, "", "", "")
+    for name, family in (line.families or {}).items():
+        yield "ours", name, "", (family.figure.estimate, family.figure.low, family.figure.high, family.n)
     for kind, interval in (("", line.ours), (" - reference", line.difference)):
         if interval is not None:
             yield "ours", ALL, kind, (interval.estimate, interval.low, interval.high, line.n)

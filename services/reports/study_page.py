@@ -7,9 +7,19 @@ from html import escape
 from pathlib import Path
 
 from services.core.statistics.intervals import Interval
-from services.core.studies.study import Measure
+from services.core.studies.study import Measure, labels_of
 from services.reports.markup import PAGE, note, picture, section, table
-from services.reports.studies import MISSING, Direction, Line, StudyCampaign, StudyFacts, lines_of, shown, signed
+from services.reports.studies import (
+    MISSING,
+    Direction,
+    Family,
+    Line,
+    StudyCampaign,
+    StudyFacts,
+    lines_of,
+    shown,
+    signed,
+)
 from services.reports.study_choices import ChoiceLine, choices_of
 from services.reports.study_files import choices_csv, comparison_csv
 from services.reports.study_plots import by_difference, choices, side_by_side
@@ -101,7 +111,7 @@ def comparison_parts(facts: StudyFacts, lines: Sequence[Line], plot: bytes) -> l
     paper = table(("line", *table_of_paper.columns), rows)
     families = sorted({family for line in lines for family in line.families or ()})
     ours = [line for line in lines if line.families]
-    rows = [(line.label, *(shown((line.families or {}).get(name), facts) for name in families)) for line in ours]
+    rows = [(line.label, *(family_text((line.families or {}).get(name), facts) for name in families)) for line in ours]
     what = "differences over the benchmarks with figures" if by_difference(lines) else "averages over its benchmarks"
     caption = f"{facts.study.paper.source}, {what}, beside {facts.base}."
     return [
@@ -171,21 +181,19 @@ def choice_parts(lines: Sequence[ChoiceLine], plot: bytes | None) -> list[str]:
 
 
 def campaign_table(facts: StudyFacts) -> str:
-    columns = ("campaign", "seed", "state", "episodes", "before evaluation", "calls", "tokens", "USD")
-    rows = [
-        (
-            one.name,
-            f"{one.seed}",
-            state(one),
-            f"{one.episodes:,}",
-            f"{one.booked:,}",
-            f"{one.calls:,}",
-            f"{one.tokens:,}",
-            f"{one.usd:.4f}",
-        )
-        for one in facts.campaigns
-    ]
-    return table(columns, rows)
+    """Return the campaigns with what they have spent; of several the last row is all of them."""
+    columns = ("campaign", "for", "seed", "state", "episodes booked", "before evaluation", "calls", "tokens", "USD")
+    own = facts.campaigns
+    rows = [(one.name, labels_of(facts.lines_from(one)), f"{one.seed}", state(one), *spent([one])) for one in own]
+    if len(own) > 1:
+        rows.append(("all", f"{len(own)} campaigns", "", "", *spent(own)))
+    return table(columns, rows, [one[0] == "all" for one in rows])
+
+
+def spent(campaigns: Sequence[StudyCampaign]) -> tuple[str, ...]:
+    """Return sums: episodes booked, those planned before the evaluation, calls, tokens, USD."""
+    counts = [(one.episodes, one.booked, one.calls, one.tokens) for one in campaigns]
+    return (*(f"{sum(own):,}" for own in zip(*counts, strict=True)), f"{sum(one.usd for one in campaigns):.4f}")
 
 
 def state(campaign: StudyCampaign) -> str:
@@ -209,6 +217,12 @@ def items(texts: Sequence[str]) -> str:
 
 def span(interval: Interval | None, facts: StudyFacts) -> str:
     return MISSING if interval is None else f"{shown(interval.low, facts)}{TO}{shown(interval.high, facts)}"
+
+
+def family_text(family: Family | None, facts: StudyFacts) -> str:
+    if family is None:
+        return MISSING
+    return f"{shown(family.figure.estimate, facts)} ({span(family.figure, facts)}; n {family.n})"
 
 
 def signed_span(interval: Interval | None, facts: StudyFacts) -> str:

@@ -23,6 +23,10 @@ def side_by_side(facts: StudyFacts, lines: Sequence[Line]) -> bytes:
 
     Where the paper gives single figures only the bars are differences to the reference.
     """
+    return png(two_sides(facts, lines))
+
+
+def two_sides(facts: StudyFacts, lines: Sequence[Line]) -> Figure:
     differences = by_difference(lines)
     drawn = [Bar(line, differences) for line in lines]
     drawn = [each for each in drawn if each.ours is not None or each.paper is not None]
@@ -39,14 +43,14 @@ def side_by_side(facts: StudyFacts, lines: Sequence[Line]) -> bytes:
             right.plot(limits, [place, place], color=INK, linewidth=1.2, marker="|", markersize=7)
     left.set_yticks(range(len(drawn)), [short(each.line.label) for each in drawn], fontsize=8)
     left.set_title("The paper: its models and benchmarks", loc="left", fontsize=10, color=INK)
-    right.set_title(f"Ours: {short(facts.base)}, 95 % intervals", loc="left", fontsize=10, color=INK)
+    right.set_title("Ours, with 95 % intervals", loc="left", fontsize=10, color=INK)
     for axes in (left, right):
         if not differences:
             axes.set_xlim(left=0, right=1.0 if facts.study.measure is Measure.REWARD else None)
         axes.set_ylim(-0.6, len(drawn) - 0.4)
         axes.set_xlabel(facts.study.measure.value + (", difference to the first line" if differences else ""))
         finish(axes, grid="x")
-    return png(figure)
+    return figure
 
 
 def by_difference(lines: Sequence[Line]) -> bool:

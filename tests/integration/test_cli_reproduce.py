@@ -61,6 +61,20 @@ def test_what_is_missing_is_submitted_and_waited_for(cli: CommandLine, database:
         assert names(database) == ["small"]
 
 
+def test_an_interruption_says_what_goes_on_and_how_to_hold_it(
+    cli: CommandLine, database: Database, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    planned = prepared_base(cli)
+    with pytest.raises(KeyboardInterrupt):
+        study_run.carried_out(
+            database, connections.load_settings(), planned.runs[:1], Given(Path("small.yaml")), interrupted
+        )
+    assert "`manage.py campaign pause small` holds it" in capfd.readouterr().err
+
+
 def test_a_complete_campaign_of_the_same_specification_is_used_whatever_its_name(
     cli: CommandLine, database: Database
 ) -> None:
@@ -147,6 +161,7 @@ def test_table_4_from_nothing_interrupted_and_taken_up_again(product: Product) -
     wait_for(lambda: "[2 of 4] submitted" in product.text("err"), seconds=280, what="the second campaign's submission")
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=120) == 130
+    assert "interrupted; the same command goes on from here" in product.text("err")
     assert supervisor.status(product.folder / "var") is None
     document: Any = json.loads(product.run("reproduce", "table4", base, "--json"))
     said = product.text("err")

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from services.cli.study_results import taken
 from services.core.statistics.intervals import Interval, wilson
 from services.core.studies.study import StudyName
-from services.reports.studies import Direction, Line, lines_of
+from services.reports.studies import Direction, Family, Line, lines_of
 from services.reports.study_choices import choices_of, entropy_share
 from services.reports.study_files import choices_csv, comparison_csv
 from services.reports.study_page import answers, write
+from services.reports.study_plots import two_sides
 from tests.support.studies import PROBLEMS, better_base, study_facts
 
 HOSTILE = '<script>alert("x")</script>'
@@ -39,7 +41,7 @@ def test_a_line_has_the_papers_figures_and_ours_with_the_paired_difference() -> 
     assert last.difference.estimate == pytest.approx(-0.4)
     assert last.difference.low < -0.2 < last.difference.high + 0.4
     assert last.direction is Direction.SAME
-    assert last.families == {"sums": 0.0, "words": 1.0}
+    assert last.families == {"sums": Family(wilson(0, 20), 20), "words": Family(wilson(20, 20), 20)}
 
 
 def test_what_goes_the_other_way_or_nowhere_is_called_so() -> None:
@@ -60,6 +62,16 @@ def test_the_page_has_every_row_of_the_paper(tmp_path: Path) -> None:
     page = write(study_facts(StudyName.TABLE_2, better_base), tmp_path).read_text()
     for name in ("w/o SVF", "Claude-4-Sonnet only", "Gemini-2.5-pro only", "GPT-5 only"):
         assert f"<td>{name}</td>" in page
+
+
+def test_the_page_tells_what_each_campaign_is_for_and_what_all_have_taken(tmp_path: Path) -> None:
+    facts = study_facts(StudyName.TABLE_3, better_base)
+    page = write(facts, tmp_path).read_text()
+    assert "<td>small-table3-low_rank</td><td>low-rank</td>" in page
+    assert "<td>all</td><td>5 campaigns</td>" in page
+    for figure in ("500", "300", "1,000", "15,000", "2.5000"):
+        assert f"<td class=number>{figure}</td>" in page[page.index("<td>all</td>") :]
+    assert taken(facts) == "5 campaigns booked 500 episodes and took 1,000 calls, 15,000 tokens and $2.50 in all."
 
 
 def test_a_campaign_without_result_leaves_its_line_empty_and_says_why() -> None:
@@ -83,6 +95,8 @@ def test_several_seeds_are_paired_seed_by_seed() -> None:
     facts = study_facts(StudyName.TURNS, rule, seeds=(1, 2, 3))
     line = by_label(lines_of(facts))["6 turns"]
     assert line.by_seed == {1: 0.5, 2: 0.5, 3: 0.5}
+    assert line.families is not None
+    assert {name: one.n for name, one in line.families.items()} == {"sums": 20, "words": 20}
     assert line.difference is not None
     assert line.difference.estimate == pytest.approx(-0.4)
     assert line.n == PROBLEMS
@@ -131,6 +145,21 @@ def test_every_study_has_a_page_a_plot_and_figures_as_csv(name: StudyName, tmp_p
     assert all(len(row) == len(rows[0]) for row in rows)
 
 
+@pytest.mark.parametrize("name", [StudyName.TABLE_2, StudyName.TURNS])
+def test_no_text_of_a_plot_is_cut_off(name: StudyName) -> None:
+    facts = study_facts(name, better_base, base="b" * 64)
+    figure = two_sides(facts, [replace(line, label="long " * 12) for line in lines_of(facts)])
+    figure.draw_without_rendering()
+    width, height = figure.bbox.x1, figure.bbox.y1
+    for axes in figure.axes:
+        box = axes.get_tightbbox()
+        assert box is not None
+        assert box.x0 >= 0
+        assert box.y0 >= 0
+        assert box.x1 <= width
+        assert box.y1 <= height
+
+
 def test_the_csv_has_the_papers_figures_and_ours() -> None:
     facts = study_facts(StudyName.TABLE_2, better_base)
     rows = list(csv.DictReader(io.StringIO(comparison_csv(facts, lines_of(facts)))))
@@ -140,7 +169,8 @@ def test_the_csv_has_the_papers_figures_and_ours() -> None:
     assert float(ours["value"]) == pytest.approx(-0.4)
     assert float(ours["low"]) < float(ours["value"]) < float(ours["high"])
     assert (ours["n"], ours["seeds"]) == ("40", "5")
-    assert float(found["last token", "ours", "words", "mean reward"]["value"]) == 1.0
+    words = found["last token", "ours", "words", "mean reward"]
+    assert (float(words["value"]), float(words["low"]), words["n"]) == (1.0, wilson(20, 20).low, "20")
 
 
 def test_the_csv_of_choices_has_every_share() -> None:

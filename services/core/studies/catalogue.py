@@ -36,6 +36,7 @@ STUDIES: Final[Mapping[StudyName, Study]] = {
             ablation_rows,
             (
                 "Each variant is trained anew with one thing changed; where one model is left, roles are chosen.",
+                "The paper's TRINITY searches singular values. A base that does not stands beside it all the same.",
                 BY_MODEL,
             ),
         ),
@@ -46,7 +47,10 @@ STUDIES: Final[Mapping[StudyName, Study]] = {
             Measure.REWARD,
             paper.TABLE_3,
             head_rows,
-            ("All heads have the base's settings; an automatic population grows with the number of parameters.",),
+            (
+                "All heads have the base's settings; an automatic population grows with the number of parameters.",
+                "block-diagonal-10 has one block for each output, of models and roles together: ten in the paper only.",
+            ),
         ),
         Study(
             StudyName.TABLE_4,

@@ -101,8 +101,8 @@ TABLE_3 = PaperTable(
     conflicts=(
         RLPR_CLASH,
         (
-            "The low-rank head has rank 14 in the appendix's text and 20 by the parameter count of Table 6; rank 20 "
-            "is used."
+            "The low-rank head has rank 14 in the appendix's text and 20, twice its ten outputs, by the parameter "
+            "count of Table 6; twice the outputs, but at least 8, is used."
         ),
         NO_REPEATS,
     ),

@@ -91,6 +91,11 @@ class Row:
     against: str | None = None
 
 
+def labels_of(rows: Sequence[Row]) -> str:
+    """Return the labels of lines, of more than two the first and the number of the others."""
+    return ", ".join(row.label for row in rows) if len(rows) <= 2 else f"{rows[0].label} and {len(rows) - 1} more"
+
+
 @dataclass(frozen=True)
 class LeftOut:
     """A line that this base has no campaign for, and why."""
