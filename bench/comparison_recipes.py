@@ -6,13 +6,11 @@ from bench.comparison_learners import Recipe
 from services.core.campaign import Output, Start
 from services.core.learners import Baseline, ReinforceSpec, SupervisedSpec, Targets
 
-DEFAULT = "sep-CMA-ES from labels"
-
 TEAM = SupervisedSpec(targets=Targets.TEAM)
 TURNS = 3  # of a team
 
 SINGLE_TURNS = (
-    Recipe(DEFAULT, "sep_cma_es", Start.SFT, mean_rate=0.5, antithetic=True),
+    Recipe("sep-CMA-ES from labels", "sep_cma_es", Start.SFT, mean_rate=0.5, antithetic=True),
     Recipe("sep-CMA-ES from zero", "sep_cma_es", mean_rate=0.5, antithetic=True),
     Recipe(
         "sep-CMA-ES, actions drawn",

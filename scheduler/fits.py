@@ -31,15 +31,21 @@ class Fits:
         self._patience_seconds = patience_seconds
         self._fits: dict[tuple[CampaignId, Name], Future[Vector]] = {}
 
-    def of(self, campaign_id: CampaignId, name: Name, fit: Callable[[], Vector]) -> Vector:
-        """Return what ``fit`` returns; it is called once and must not touch the database.
+    def of(self, campaign_id: CampaignId, name: Name, prepared: Callable[[], Callable[[], Vector]]) -> Vector:
+        """Return what a fit returns, which is called once.
+
+        Args:
+            campaign_id: whose.
+            name: of the fit.
+            prepared: reads what it takes, and is called for a fit that nobody has begun; what it returns, the fit,
+                must not touch the database.
 
         Raises:
             StillComputing: it takes longer; the caller undoes its transaction.
         """
         key = (campaign_id, name)
         if key not in self._fits:
-            self._fits[key] = begun(fit)
+            self._fits[key] = begun(prepared())
         future = self._fits[key]
         if not wait([future], self._patience_seconds if math.isfinite(self._patience_seconds) else None).done:
             raise StillComputing

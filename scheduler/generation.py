@@ -6,8 +6,9 @@ number of times: a second call finds nothing to do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,20 +17,21 @@ from scheduler.closing import result_of
 from scheduler.memory import Memory
 from scheduler.opening import Composition, compose, vectors_of
 from scheduler.release import release
-from scheduler.searches import beginning, labels_of
+from scheduler.searches import beginning
 from scheduler.stages import OPENED, Stage, next_stage, released
 from services.core.baselines.fitting import fit
 from services.core.campaign import Algorithm, Campaign
 from services.core.errors import BudgetExhausted, TrinityError
 from services.core.fitness import Effort, Incomplete
 from services.core.ids import CampaignId
+from services.core.labels import Labels
 from services.core.optimiser.reinforce import Reinforce
 from services.core.optimiser.searches import AnyLearner
 from services.core.policy.layout import Layout
 from services.core.problem import Split
-from services.core.rivals import FITTED
+from services.core.rivals import FITTED, RivalSpec
 from services.core.states import UNFINISHED, CampaignState, EpisodeState
-from services.storage import campaign_states, decisions, efforts, failures, generations, turns
+from services.storage import campaign_states, decisions, efforts, failures, generations, labels, turns
 from services.storage.engine import Connection
 from services.storage.turns import Brief, Newest, OpenGeneration
 
@@ -203,9 +205,16 @@ def fitted_rivals(turn: Turn) -> dict[int, Vector]:
     if not rivals:
         return {}
     agents, seed = Layout.of_campaign(turn.campaign).agents, turn.brief.seed
-    known = labels_of(turn.conn, turn.brief, turn.campaign).among(agents)
     fits = turn.memory.searches.fits
-    return {index: fits.of(turn.brief.id, index, partial(fit, spec, known, seed)) for index, spec in rivals.items()}
+
+    @cache
+    def known() -> Labels:
+        return labels.read(turn.conn, turn.brief.id, turn.campaign).among(agents)
+
+    def prepared(spec: RivalSpec) -> Callable[[], Vector]:
+        return partial(fit, spec, known(), seed)
+
+    return {index: fits.of(turn.brief.id, index, partial(prepared, spec)) for index, spec in rivals.items()}
 
 
 def chosen(turn: Turn, learner: AnyLearner) -> Chosen:

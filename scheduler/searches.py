@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +14,6 @@ from scheduler.fits import Fits, StillComputing
 from services.core.campaign import Campaign
 from services.core.errors import TrinityError
 from services.core.ids import CampaignId
-from services.core.labels import Labels
 from services.core.optimiser.given import Given
 from services.core.optimiser.reinforce import Reinforce
 from services.core.optimiser.replay import Replay, require_met
@@ -133,8 +134,12 @@ class Searches:
         stored = turns.opening_mean(conn, brief.id, campaign.first_training)
         if stored is not None:
             return stored, None
-        known, layout = labels_of(conn, brief, campaign), Layout.of_campaign(campaign)
-        return self.fits.of(brief.id, START, lambda: fit_head(known, layout, campaign.supervised, brief.seed)), None
+
+        def prepared() -> Callable[[], Float64]:
+            known = labels.read(conn, brief.id, campaign, reviews=campaign.fits_team)
+            return partial(fit_head, known, Layout.of_campaign(campaign), campaign.supervised, brief.seed)
+
+        return self.fits.of(brief.id, START, prepared), None
 
 
 def beginning(conn: Connection, brief: Brief, campaign: Campaign) -> Given:
@@ -179,11 +184,6 @@ def resume(conn: Connection, brief: Brief, campaign: Campaign, learner: Reinforc
     require_met(learner, stored.number, stored.checksum, version(brief))
     if trains and stored.closed:
         learner.tell_batch(decisions.batch_of(conn, brief.id, stored.number, Layout.of_campaign(campaign)))
-
-
-def labels_of(conn: Connection, brief: Brief, campaign: Campaign) -> Labels:
-    """Return what the campaign's labelling generation found out."""
-    return labels.read(conn, brief.id, campaign)
 
 
 def version(brief: Brief) -> str:

@@ -53,9 +53,7 @@ def cells(line: Line, facts: StudyFacts) -> tuple[str, ...]:
 def taken(facts: StudyFacts) -> str:
     """Return what all campaigns booked and took, in earlier calls too; one that stands still has booked more."""
     own = facts.campaigns
-    episodes, calls, tokens = (
-        render.count(sum(one)) for one in zip(*((c.episodes, c.calls, c.tokens) for c in own), strict=True)
-    )
+    episodes, _, calls, tokens, _ = study_page.spent(own)
     usd = render.usd(sum((one.usd for one in own), Decimal(0)))
     return f"{len(own)} campaigns booked {episodes} episodes and took {calls} calls, {tokens} tokens and {usd} in all."
 

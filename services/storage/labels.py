@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, text
@@ -49,7 +51,7 @@ where g.campaign_id = :campaign and g.kind = 'labelling' and g.state = 'closed'
 """)
 
 
-def read(conn: Connection, campaign_id: CampaignId, campaign: Campaign) -> Labels:
+def read(conn: Connection, campaign_id: CampaignId, campaign: Campaign, *, reviews: bool = False) -> Labels:
     """Return the labels of a campaign, problems in the order in which they were drawn.
 
     Replicate ``repeat * problems + place`` of a model is one of its answers to a problem.
@@ -58,6 +60,7 @@ def read(conn: Connection, campaign_id: CampaignId, campaign: Campaign) -> Label
         conn: an open transaction.
         campaign_id: whose.
         campaign: its specification.
+        reviews: whether to read them, too; only a team is fitted to them, and they are many times the rest.
 
     Raises:
         TrinityError: the labelling generation is not closed, or a state is missing.
@@ -75,11 +78,11 @@ def read(conn: Connection, campaign_id: CampaignId, campaign: Campaign) -> Label
     if len(rows) != problems or np.isnan(rewards).any() or any(row.state is None for row in rows):
         raise incomplete(campaign_id)
     states = np.stack([unpack32(row.state) for row in rows]).astype(np.float64)
-    reviews = None
-    if campaign.fits_team:
-        answered, rejected = reviewed(conn, campaign_id, (problems, models, campaign.hidden_size))
-        reviews = Reviews(answered, rejected, [ScorerKind(row.scorer) for row in rows])
-    return Labels(states, rewards, [unescape(row.family) for row in rows], answers, reviews)
+    found = Labels(states, rewards, [unescape(row.family) for row in rows], answers)
+    if not reviews:
+        return found
+    answered, rejected = reviewed(conn, campaign_id, (problems, models, campaign.hidden_size))
+    return replace(found, reviews=Reviews(answered, rejected, [ScorerKind(row.scorer) for row in rows]))
 
 
 def reviewed(

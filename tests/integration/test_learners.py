@@ -19,6 +19,7 @@ from services.core.campaign import (
     ValidationSpec,
 )
 from services.core.ids import CampaignId
+from services.core.labels import Labels
 from services.core.learners import ReinforceSpec, SupervisedSpec, Targets
 from services.core.ledger.plan import plan_of
 from services.core.optimiser.searches import search_of
@@ -163,16 +164,22 @@ def test_a_budget_that_ends_between_two_generations_loses_no_state(database: Dat
         assert checkpoints(at, short) == checkpoints(at, whole)
 
 
-def test_a_search_that_starts_from_labels_opens_with_the_fitted_head(database: Database) -> None:
-    campaign = CAMPAIGNS["warm"]
+def started_from(database: Database, campaign: Campaign) -> tuple[Labels, Any, Any, Any]:
+    """Run a campaign; return its labels, its first two generations and the head that is fitted to the labels."""
     campaign_id = submit(database, campaign)
     with rehearsal(database) as at:
         at.run(campaign_id)
         labelling, first, *_ = at.history(campaign_id)
     with database.transaction() as conn:
-        known = labels.read(conn, campaign_id, campaign)
+        known = labels.read(conn, campaign_id, campaign, reviews=campaign.fits_team)
+    fitted = fit_head(known, Layout.of_campaign(campaign), campaign.supervised, campaign.seed)
+    return known, labelling, first, fitted
+
+
+def test_a_search_that_starts_from_labels_opens_with_the_fitted_head(database: Database) -> None:
+    campaign = CAMPAIGNS["warm"]
     layout = Layout.of_campaign(campaign)
-    fitted = fit_head(known, layout, campaign.supervised, campaign.seed)
+    _, labelling, first, fitted = started_from(database, campaign)
     assert fitted.any()
     assert not fitted[2 * 4 :].any(), "the roles' rows"
     assert first.mean.tobytes() == fitted.tobytes()
@@ -181,13 +188,8 @@ def test_a_search_that_starts_from_labels_opens_with_the_fitted_head(database: D
 
 
 def test_a_team_is_fitted_to_what_reviews_would_be_read_as(database: Database) -> None:
-    campaign = CAMPAIGNS["warm_team"]
-    campaign_id = submit(database, campaign)
-    with rehearsal(database) as at:
-        at.run(campaign_id)
-        _, first, *_ = at.history(campaign_id)
+    known, _, first, fitted = started_from(database, CAMPAIGNS["warm_team"])
     with database.transaction() as conn:
-        known = labels.read(conn, campaign_id, campaign)
         assert query(conn, "select number, count(*) from turn_state group by number order by number") == [
             (number, 2 * 5) for number in (1, 2, 3)
         ]
@@ -195,8 +197,6 @@ def test_a_team_is_fitted_to_what_reviews_would_be_read_as(database: Database) -
     assert known.reviews.answered.shape == known.reviews.rejected.shape == (5, 2, 4)
     seen: list[np.ndarray[Any, Any]] = [known.states, known.reviews.answered[:, 0], known.reviews.rejected[:, 0]]
     assert len({row.astype(np.float32).tobytes() for part in seen for row in part}) == 15
-    layout = Layout.of_campaign(campaign)
-    fitted = fit_head(known, layout, campaign.supervised, campaign.seed)
     assert first.mean.tobytes() == fitted.tobytes()
     assert fitted[2 * 4 :].any(), "the roles' rows"
 
